@@ -1,0 +1,55 @@
+#include "engine/bound_tables.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/tuning.h"
+
+namespace bitweigh {
+
+BoundTables::BoundTables(const CostTable& costs, bool wide)
+    : costs_(costs), wide_(wide), entries_(costs.n_bytes() * plane_table_bytes) {
+    const double n_tables = 2.0 * static_cast<double>(costs.n_bytes());
+    if (wide) {
+        // Sums stay below 2^16 without saturating.
+        entry_max_ = std::min(wide_entry_max, static_cast<unsigned>(65534.0 / n_tables));
+        steps_ = std::min(wide_steps_per_table * n_tables, 65000.0);
+        rescale_below_ = steps_ / 2;
+    } else {
+        entry_max_ = 255;
+        steps_ = narrow_steps;
+        rescale_below_ = narrow_rescale_below;
+    }
+    tables_ = {entries_.data(), costs.n_bytes(), 0};
+}
+
+void BoundTables::lower_to(double worst) {
+    const double budget = std::max(0.0, worst - costs_.offset() + costs_.slack());
+    if (!ready() || threshold_for(budget) < rescale_below_) quantise(budget);
+    const double most = wide_ ? 65534.0 : 254.0;
+    tables_.threshold = static_cast<std::uint16_t>(std::min(threshold_for(budget), most));
+}
+
+double BoundTables::threshold_for(double budget) const { return std::ceil(budget * scale_) + 1.0; }
+
+void BoundTables::quantise(double budget) {
+    // The cap keeps the scale finite where the budget is zero or subnormal.
+    const double scale = std::min(steps_ / budget, std::numeric_limits<double>::max());
+    if (scale == scale_) return;
+    scale_ = scale;
+    ++quantised_;
+    const double cap = entry_max_;
+    const double* flips = costs_.nibble_flips().data();
+    for (std::size_t table = 0; table < 2 * costs_.n_bytes(); ++table, flips += 16) {
+        std::uint8_t* entries = entries_.data() + table * table_bytes;
+        for (std::size_t v = 0; v < 16; ++v) {
+            // Truncation is floor: flip sums are >= 0.
+            const double steps = std::min(flips[v] * scale, cap);
+            entries[v] = entries[v + 16] = static_cast<std::uint8_t>(static_cast<int>(steps));
+            capped_entries_ += steps == cap;
+        }
+    }
+}
+
+}  // namespace bitweigh

@@ -1,0 +1,52 @@
+// A query's flip sums quantised for the scan kernels, following the worst distance down.
+//
+// Every entry is floor(flip sum x scale), capped, so the sum of a code's entries never exceeds its
+// flip sum x scale, and a code within `worst` never exceeds
+//     threshold = ceil((worst - offset + slack) x scale) + 1.
+// The + 1 pays for the rounding of the products (each is below 2^16, so off by less than 2^-36).
+// Any finite scale > 0 is valid; it only decides how sharp the bound is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/cost_table.h"
+#include "engine/scan/scan.h"
+
+namespace bitweigh {
+
+class BoundTables {
+public:
+    // Sums have 16 bits if `wide`, else 8. `costs` must outlive this.
+    BoundTables(const CostTable& costs, bool wide);
+
+    // To be called before the first scan and whenever `worst` has fallen; `worst` is finite.
+    void lower_to(double worst);
+
+    bool ready() const { return scale_ > 0.0; }
+    bool wide() const { return wide_; }
+    const ScanTables& tables() const { return tables_; }
+
+    // How often the entries were quantised, beyond the first time.
+    std::size_t rescales() const { return quantised_ ? quantised_ - 1 : 0; }
+    // Entries that were capped, over all quantisations.
+    std::size_t capped_entries() const { return capped_entries_; }
+
+private:
+    double threshold_for(double budget) const;
+    void quantise(double budget);
+
+    const CostTable& costs_;
+    bool wide_;
+    double steps_;          // the threshold right after a quantisation, about
+    double rescale_below_;  // threshold at which the precision has halved
+    unsigned entry_max_;
+    double scale_ = 0.0;
+    std::vector<std::uint8_t> entries_;
+    ScanTables tables_;
+    std::size_t quantised_ = 0;
+    std::size_t capped_entries_ = 0;
+};
+
+}  // namespace bitweigh

@@ -1,0 +1,76 @@
+// One query in the two forms a search needs.
+//
+// As the definition: per byte of a code a table of 256 doubles, each the costs of that byte's bits
+// added in ascending bit number from +0.0; a distance is those table values added in ascending
+// byte number from +0.0. Nothing else ever makes a distance.
+//
+// As a normalised query, for pruning: per nibble of a code a table of 16 flip sums (what a value
+// costs more than the cheapest), the offset (what the cheapest code costs) and the slack.
+//
+// Why the slack is enough. Let u = 2^-53 and M = sum_i max(|cost[i,0]|, |cost[i,1]|). Against real
+// arithmetic a distance is off by at most (n_bits / 8 + 9) u M, the offset by n_bits u M, the flip
+// sums of a code together by 2 u M for the differences and 6 u M for adding four of them, and the
+// three operations of worst - offset + slack by 6 u M, to first order in u. Together that is less
+// than (2 n_bits + 24) u M, so slack = 4 (n_bits + 8) u M, rounded up, covers it and all
+// higher-order terms: a code with distance <= worst has real flip sums <= worst - offset + slack.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/bits.h"
+#include "engine/types.h"
+
+namespace bitweigh {
+
+// What is wrong with a query's costs, if anything.
+struct CostFault {
+    enum class Kind { none, not_finite, too_large } kind = Kind::none;
+    std::size_t bit = 0;
+    std::size_t value = 0;
+};
+
+// `costs` is n_bits x 2. Sums of absolute values above 2^1020 are refused, so that no sum, no
+// difference and no slack below can overflow.
+CostFault find_cost_fault(const double* costs, std::size_t n_bits);
+
+class CostTable {
+public:
+    // The costs must have no fault.
+    CostTable(const double* costs, std::size_t n_bits, BitOrder order);
+
+    std::size_t n_bits() const { return n_bits_; }
+    std::size_t n_bytes() const { return n_bytes_; }
+    double offset() const { return offset_; }
+    double slack() const { return slack_; }
+
+    // The distance of row r (0-31) of a block.
+    double distance(const std::uint8_t* block, std::size_t r) const {
+        double sum = 0.0;
+        const double* table = byte_sums_.data();
+        for (std::size_t p = 0; p < n_bytes_; ++p, table += 256) {
+            sum += table[block[p * block_rows + r]];
+        }
+        return sum;
+    }
+
+    // The distances of all 32 rows of a block.
+    void distances(const std::uint8_t* block, double out[block_rows]) const;
+
+    // n_bytes x 2 x 16 flip sums; nibble 0 is the low one of the byte.
+    const std::vector<double>& nibble_flips() const { return nibble_flips_; }
+
+private:
+    void fill_byte_sums(const double* costs, BitOrder order);
+    void fill_nibble_flips(const double* costs, BitOrder order);
+
+    std::size_t n_bits_;
+    std::size_t n_bytes_;
+    double offset_;
+    double slack_;
+    std::vector<double> byte_sums_;
+    std::vector<double> nibble_flips_;
+};
+
+}  // namespace bitweigh

@@ -1,0 +1,176 @@
+// The algorithm that all kernels share, written once over a small set of vector operations.
+//
+// Before including this file a kernel defines BITWEIGH_TARGET, the attribute that lets a function
+// use its CPU's instructions (empty where the compiler's default has them). Every function below
+// is a template over the kernel's `Simd` type, which lives in an unnamed namespace: nothing
+// compiled for one CPU can be picked by the linker for another.
+//
+// Simd provides:
+//   Vec                             32 unsigned bytes, one per row of a block
+//   group                           blocks scanned side by side, so that a table load serves all
+//   zero(), load(p), load_table(p)
+//   lookup_low(table, x)            table[x & 15] per byte; lookup_high: table[x >> 4]
+//   add_saturating, add_bytes, least (per byte)
+//   any_at_most(x, t), rows_at_most(x, t)      a bool, a 32-bit mask
+//   add_words, high_bytes           16-bit lanes; high_bytes(x) = x >> 8 in each lane
+//   rows_at_most_wide(all, high, t) see `widen` below
+//   prefetch(p)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/scan/scan.h"
+#include "engine/tuning.h"
+
+#define BITWEIGH_INLINE BITWEIGH_TARGET __attribute__((always_inline)) static inline
+
+namespace bitweigh {
+namespace {
+
+// Prefetches the `group` planes that the stream reads `prefetch_bytes` after plane p of this group.
+template <class Simd, int group>
+BITWEIGH_INLINE void prefetch_planes(const std::uint8_t* group_start, std::size_t p) {
+    constexpr std::size_t bytes = group * block_rows;
+    const std::uint8_t* ahead = group_start + prefetch_bytes + p * bytes;
+    for (std::size_t line = 0; line < bytes; line += 64) Simd::prefetch(ahead + line);
+}
+
+// `planes` is known at compile time for short codes, so that the plane loop unrolls.
+template <class Simd, int group, int fixed_planes>
+BITWEIGH_INLINE Hit* scan_group_narrow(const std::uint8_t* blocks, std::size_t first,
+                                       const ScanTables& tables, Hit* hits) {
+    using Vec = typename Simd::Vec;
+    const std::size_t planes = fixed_planes ? fixed_planes : tables.planes;
+    const std::uint8_t* start = blocks + first * planes * block_rows;
+    Vec low[group];
+    Vec high[group];
+    for (int g = 0; g < group; ++g) low[g] = high[g] = Simd::zero();
+#pragma GCC unroll 16
+    for (std::size_t p = 0; p < planes; ++p) {
+        const Vec low_table = Simd::load_table(tables.entries + p * plane_table_bytes);
+        const Vec high_table =
+            Simd::load_table(tables.entries + p * plane_table_bytes + table_bytes);
+        prefetch_planes<Simd, group>(start, p);
+#pragma GCC unroll 8
+        for (int g = 0; g < group; ++g) {
+            const Vec x = Simd::load(start + (g * planes + p) * block_rows);
+            low[g] = Simd::add_saturating(low[g], Simd::lookup_low(low_table, x));
+            high[g] = Simd::add_saturating(high[g], Simd::lookup_high(high_table, x));
+        }
+    }
+    const auto threshold = static_cast<std::uint8_t>(tables.threshold);
+    for (int g = 0; g < group; ++g) low[g] = Simd::add_saturating(low[g], high[g]);
+    Vec least = low[0];
+    for (int g = 1; g < group; ++g) least = Simd::least(least, low[g]);
+    if (__builtin_expect(!Simd::any_at_most(least, threshold), 1)) return hits;
+    for (int g = 0; g < group; ++g) {
+        const std::uint32_t rows = Simd::rows_at_most(low[g], threshold);
+        if (rows) *hits++ = {static_cast<std::uint32_t>(first + g), rows};
+    }
+    return hits;
+}
+
+// 16-bit sums of 32 rows in two vectors of 16 lanes: `all` adds even row + 256 x odd row modulo
+// 2^16, `high` adds the odd rows alone, so the even rows are all - 256 x high.
+template <class Simd>
+struct WideSum {
+    typename Simd::Vec all;
+    typename Simd::Vec high;
+};
+
+template <class Simd>
+BITWEIGH_INLINE void widen(WideSum<Simd>& sum, typename Simd::Vec bytes) {
+    sum.all = Simd::add_words(sum.all, bytes);
+    sum.high = Simd::add_words(sum.high, Simd::high_bytes(bytes));
+}
+
+template <class Simd, int group>
+BITWEIGH_INLINE Hit* scan_group_wide(const std::uint8_t* blocks, std::size_t first,
+                                     const ScanTables& tables, Hit* hits) {
+    using Vec = typename Simd::Vec;
+    const std::size_t planes = tables.planes;
+    const std::uint8_t* start = blocks + first * planes * block_rows;
+    WideSum<Simd> sum[group];
+    for (int g = 0; g < group; ++g) sum[g] = {Simd::zero(), Simd::zero()};
+    std::size_t p = 0;
+    for (; p + 2 <= planes; p += 2) {
+        const std::uint8_t* entries = tables.entries + p * plane_table_bytes;
+        const Vec low0 = Simd::load_table(entries);
+        const Vec high0 = Simd::load_table(entries + table_bytes);
+        const Vec low1 = Simd::load_table(entries + 2 * table_bytes);
+        const Vec high1 = Simd::load_table(entries + 3 * table_bytes);
+        prefetch_planes<Simd, group>(start, p);
+        prefetch_planes<Simd, group>(start, p + 1);
+#pragma GCC unroll 8
+        for (int g = 0; g < group; ++g) {
+            const std::uint8_t* plane = start + (g * planes + p) * block_rows;
+            const Vec x = Simd::load(plane);
+            const Vec y = Simd::load(plane + block_rows);
+            // Four entries of at most 63: no carry out of a byte.
+            widen<Simd>(sum[g], Simd::add_bytes(Simd::add_bytes(Simd::lookup_low(low0, x),
+                                                                Simd::lookup_high(high0, x)),
+                                                Simd::add_bytes(Simd::lookup_low(low1, y),
+                                                                Simd::lookup_high(high1, y))));
+        }
+    }
+    if (p < planes) {
+        const std::uint8_t* entries = tables.entries + p * plane_table_bytes;
+        const Vec low = Simd::load_table(entries);
+        const Vec high = Simd::load_table(entries + table_bytes);
+        for (int g = 0; g < group; ++g) {
+            const Vec x = Simd::load(start + (g * planes + p) * block_rows);
+            widen<Simd>(sum[g],
+                        Simd::add_bytes(Simd::lookup_low(low, x), Simd::lookup_high(high, x)));
+        }
+    }
+    for (int g = 0; g < group; ++g) {
+        const std::uint32_t rows =
+            Simd::rows_at_most_wide(sum[g].all, sum[g].high, tables.threshold);
+        if (rows) *hits++ = {static_cast<std::uint32_t>(first + g), rows};
+    }
+    return hits;
+}
+
+template <class Simd, int fixed_planes>
+BITWEIGH_TARGET std::size_t scan_narrow_planes(const std::uint8_t* blocks, std::size_t begin,
+                                               std::size_t end, const ScanTables& tables,
+                                               Hit* hits) {
+    Hit* last = hits;
+    std::size_t block = begin;
+    for (; block + Simd::group <= end; block += Simd::group) {
+        last = scan_group_narrow<Simd, Simd::group, fixed_planes>(blocks, block, tables, last);
+    }
+    for (; block < end; ++block) {
+        last = scan_group_narrow<Simd, 1, fixed_planes>(blocks, block, tables, last);
+    }
+    return static_cast<std::size_t>(last - hits);
+}
+
+template <class Simd>
+BITWEIGH_TARGET std::size_t scan_narrow(const std::uint8_t* blocks, std::size_t begin,
+                                        std::size_t end, const ScanTables& tables, Hit* hits) {
+    // 32, 64, 96 and 128 bits: 15-20 % faster unrolled. Longer codes gain nothing.
+    switch (tables.planes) {
+        case 4: return scan_narrow_planes<Simd, 4>(blocks, begin, end, tables, hits);
+        case 8: return scan_narrow_planes<Simd, 8>(blocks, begin, end, tables, hits);
+        case 12: return scan_narrow_planes<Simd, 12>(blocks, begin, end, tables, hits);
+        case 16: return scan_narrow_planes<Simd, 16>(blocks, begin, end, tables, hits);
+        default: return scan_narrow_planes<Simd, 0>(blocks, begin, end, tables, hits);
+    }
+}
+
+template <class Simd>
+BITWEIGH_TARGET std::size_t scan_wide(const std::uint8_t* blocks, std::size_t begin,
+                                      std::size_t end, const ScanTables& tables, Hit* hits) {
+    Hit* last = hits;
+    std::size_t block = begin;
+    for (; block + Simd::group <= end; block += Simd::group) {
+        last = scan_group_wide<Simd, Simd::group>(blocks, block, tables, last);
+    }
+    for (; block < end; ++block) last = scan_group_wide<Simd, 1>(blocks, block, tables, last);
+    return static_cast<std::size_t>(last - hits);
+}
+
+}  // namespace
+}  // namespace bitweigh

@@ -1,0 +1,98 @@
+#include "engine/scan_query.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace bitweigh {
+
+void SearchCounters::add(const SearchCounters& other) {
+    rows_scored_directly += other.rows_scored_directly;
+    rows_scanned += other.rows_scanned;
+    rows_scanned_wide += other.rows_scanned_wide;
+    candidates += other.candidates;
+    rescales += other.rescales;
+    capped_entries += other.capped_entries;
+}
+
+double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
+                    const Tuning& tuning, SearchCounters& counters) {
+    const std::size_t wanted = std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
+    const std::size_t sample = blocks_of(wanted);
+    if (sample >= line.n_blocks()) return padding_distance;
+    std::vector<double> seen;
+    seen.reserve(sample * block_rows);
+    for (std::size_t i = 0; i < sample; ++i) {
+        const std::size_t at = i * line.n_blocks() / sample;
+        line.visit(at, at + 1, [&](const Segment& segment, std::size_t block, std::size_t) {
+            double distances[block_rows];
+            costs.distances(segment.blocks + block * costs.n_bytes() * block_rows, distances);
+            const int rows = std::popcount(segment.rows_in(block));
+            seen.insert(seen.end(), distances, distances + rows);
+        });
+    }
+    counters.rows_scored_directly += seen.size();
+    if (seen.size() < k) return padding_distance;
+    std::nth_element(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(k - 1), seen.end());
+    return seen[k - 1];
+}
+
+ScanQuery::ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel,
+                     const Tuning& tuning, SharedBound& bound)
+    : costs_(costs),
+      kernel_(kernel),
+      bound_(bound),
+      bounds_(costs, costs.n_bits() > tuning.narrow_max_bits),
+      top_(k) {}
+
+void ScanQuery::scan(const Segment& segment, std::size_t begin, std::size_t end, Hit* hits) {
+    top_.lower_bound_to(bound_.get());
+    if (top_.worst() == padding_distance) {
+        score_all(segment, begin, end);
+    } else {
+        if (top_.worst() < tables_worst_) {
+            tables_worst_ = top_.worst();
+            bounds_.lower_to(tables_worst_);
+        }
+        const ScanBlocks kernel = bounds_.wide() ? kernel_.wide : kernel_.narrow;
+        const std::size_t n = kernel(segment.blocks, begin, end, bounds_.tables(), hits);
+        for (std::size_t i = 0; i < n; ++i) verify(segment, hits[i]);
+        const std::size_t rows = std::min(segment.rows, end * block_rows) - begin * block_rows;
+        counters_.rows_scanned += rows;
+        counters_.rows_scanned_wide += bounds_.wide() ? rows : 0;
+    }
+    if (top_.full()) bound_.lower_to(top_.worst());
+}
+
+SearchCounters ScanQuery::counters() const {
+    SearchCounters all = counters_;
+    all.rescales = bounds_.rescales();
+    all.capped_entries = bounds_.capped_entries();
+    return all;
+}
+
+void ScanQuery::score_all(const Segment& segment, std::size_t begin, std::size_t end) {
+    for (std::size_t block = begin; block < end; ++block) {
+        double distances[block_rows];
+        costs_.distances(segment.blocks + block * costs_.n_bytes() * block_rows, distances);
+        const auto rows = static_cast<std::size_t>(std::popcount(segment.rows_in(block)));
+        for (std::size_t r = 0; r < rows; ++r) offer(segment, block, r, distances[r]);
+        counters_.rows_scored_directly += rows;
+    }
+}
+
+void ScanQuery::verify(const Segment& segment, const Hit& hit) {
+    const std::uint8_t* block = segment.blocks + hit.block * costs_.n_bytes() * block_rows;
+    std::uint32_t rows = hit.rows & segment.rows_in(hit.block);
+    counters_.candidates += static_cast<std::uint64_t>(std::popcount(rows));
+    for (; rows != 0; rows &= rows - 1) {
+        const auto r = static_cast<std::size_t>(std::countr_zero(rows));
+        offer(segment, hit.block, r, costs_.distance(block, r));
+    }
+}
+
+// Ids are read only for rows that may stay: in a large segment each is a cache miss.
+void ScanQuery::offer(const Segment& segment, std::size_t block, std::size_t r, double distance) {
+    if (distance <= top_.worst()) top_.offer({distance, segment.ids[block * block_rows + r]});
+}
+
+}  // namespace bitweigh

@@ -1,0 +1,178 @@
+#include "engine/search.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace bitweigh {
+
+namespace {
+
+// How a search is cut into tasks: tiles of queries x pieces of the line of blocks.
+struct Split {
+    std::size_t threads;
+    std::size_t queries_per_tile;
+    std::size_t tiles;
+    std::size_t pieces;
+};
+
+std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+Split split_work(const SearchRequest& request, const SegmentLine& line) {
+    Split split{};
+    const std::size_t block_bytes = bytes_of(request.n_bits) * block_rows;
+    split.threads = std::max<std::size_t>(1, request.threads);
+    if (request.cap_threads) {
+        const double bytes = static_cast<double>(line.n_blocks() * block_bytes) *
+                             static_cast<double>(request.n_queries);
+        const double worth = bytes / static_cast<double>(bytes_per_thread);
+        if (worth < static_cast<double>(split.threads)) {
+            split.threads = std::max<std::size_t>(1, static_cast<std::size_t>(worth));
+        }
+    }
+    split.queries_per_tile =
+        std::clamp<std::size_t>(divide_up(request.n_queries, split.threads), 1, tile_queries);
+    split.tiles = divide_up(request.n_queries, split.queries_per_tile);
+    split.pieces = 1;
+    if (split.tiles < split.threads) {
+        split.pieces = divide_up(split.threads * pieces_per_thread, split.tiles);
+        split.pieces = std::clamp<std::size_t>(split.pieces, 1, std::max<std::size_t>(1, line.n_blocks()));
+    }
+    return split;
+}
+
+// A few queries that pass over each chunk of blocks together, piece by piece of the line. Its
+// first task prepares it; its last one writes the answer.
+class Tile {
+public:
+    Tile(const SearchRequest& request, const SegmentLine& line, const SearchAnswer& answer,
+         std::size_t first, std::size_t last, std::size_t pieces)
+        : request_(request),
+          line_(line),
+          answer_(answer),
+          first_(first),
+          n_(last - first),
+          pieces_(pieces),
+          pieces_left_(pieces) {}
+
+    void run_piece(std::size_t piece, Checkpoint& checkpoint) {
+        std::call_once(prepared_, [&] { prepare(); });
+        std::vector<ScanQuery> scans;
+        scans.reserve(n_);
+        for (std::size_t q = 0; q < n_; ++q) {
+            scans.emplace_back(tables_[q], kept(), *request_.kernel, request_.tuning, bounds_[q]);
+        }
+        scan_piece(scans, line_.n_blocks() * piece / pieces_,
+                   line_.n_blocks() * (piece + 1) / pieces_, checkpoint);
+        const std::lock_guard lock(mutex_);
+        for (std::size_t q = 0; q < n_; ++q) collect(q, scans[q]);
+        if (--pieces_left_ == 0) finish();
+    }
+
+private:
+    // More than all rows cannot be found.
+    std::size_t kept() const { return std::max<std::size_t>(1, std::min(request_.k, line_.rows())); }
+
+    void prepare() {
+        tables_.reserve(n_);
+        found_.resize(n_);
+        counters_.resize(n_);
+        bounds_ = std::make_unique<SharedBound[]>(n_);
+        for (std::size_t q = 0; q < n_; ++q) {
+            const double* costs = request_.costs + (first_ + q) * request_.n_bits * 2;
+            tables_.emplace_back(costs, request_.n_bits, request_.order);
+            bounds_[q].lower_to(
+                sample_bound(tables_[q], line_, kept(), request_.tuning, counters_[q]));
+        }
+    }
+
+    void scan_piece(std::vector<ScanQuery>& scans, std::size_t begin, std::size_t end,
+                    Checkpoint& checkpoint) {
+        const std::size_t block_bytes = bytes_of(request_.n_bits) * block_rows;
+        const std::size_t most = std::max<std::size_t>(4, chunk_bytes / block_bytes);
+        std::vector<Hit> hits(std::min(most, end - begin));
+        std::size_t seen = 0;
+        line_.visit(begin, end, [&](const Segment& segment, std::size_t from, std::size_t to) {
+            while (from < to) {
+                const std::size_t wanted = std::max(first_chunk_blocks, seen / chunk_growth);
+                const std::size_t size = std::min({wanted, most, to - from});
+                for (ScanQuery& scan : scans) {
+                    scan.scan(segment, from, from + size, hits.data());
+                    checkpoint.done(size * block_bytes);
+                }
+                from += size;
+                seen += size;
+            }
+        });
+    }
+
+    // The K nearest of all pieces are among the K nearest of each.
+    void collect(std::size_t q, ScanQuery& scan) {
+        std::vector<Neighbour> found = scan.top().take_sorted();
+        counters_[q].add(scan.counters());
+        if (found_[q].empty()) {
+            found_[q] = std::move(found);
+            return;
+        }
+        std::vector<Neighbour> merged(found_[q].size() + found.size());
+        std::merge(found_[q].begin(), found_[q].end(), found.begin(), found.end(), merged.begin(),
+                   nearer);
+        merged.resize(std::min(merged.size(), kept()));
+        found_[q] = std::move(merged);
+    }
+
+    void finish() {
+        for (std::size_t q = 0; q < n_; ++q) {
+            double* distances = answer_.distances + (first_ + q) * request_.k;
+            Id* ids = answer_.ids + (first_ + q) * request_.k;
+            std::size_t i = 0;
+            for (; i < found_[q].size(); ++i) {
+                distances[i] = found_[q][i].distance;
+                ids[i] = found_[q][i].id;
+            }
+            std::fill(distances + i, distances + request_.k, padding_distance);
+            std::fill(ids + i, ids + request_.k, padding_id);
+            answer_.counters[first_ + q] = counters_[q];
+        }
+        tables_.clear();
+        tables_.shrink_to_fit();
+    }
+
+    const SearchRequest& request_;
+    const SegmentLine& line_;
+    const SearchAnswer& answer_;
+    const std::size_t first_;
+    const std::size_t n_;
+    const std::size_t pieces_;
+
+    std::once_flag prepared_;
+    std::vector<CostTable> tables_;
+    std::unique_ptr<SharedBound[]> bounds_;
+
+    std::mutex mutex_;  // guards what follows
+    std::size_t pieces_left_;
+    std::vector<std::vector<Neighbour>> found_;
+    std::vector<SearchCounters> counters_;
+};
+
+}  // namespace
+
+void search(const SearchRequest& request, const SearchAnswer& answer, const InterruptCheck& check) {
+    if (request.n_queries == 0) return;
+    const SegmentLine line(request.segments);
+    const Split split = split_work(request, line);
+    std::vector<std::unique_ptr<Tile>> tiles;
+    tiles.reserve(split.tiles);
+    for (std::size_t t = 0; t < split.tiles; ++t) {
+        const std::size_t first = t * split.queries_per_tile;
+        const std::size_t last = std::min(request.n_queries, first + split.queries_per_tile);
+        tiles.push_back(std::make_unique<Tile>(request, line, answer, first, last, split.pieces));
+    }
+    run_tasks(split.tiles * split.pieces, split.threads, check,
+              [&](std::size_t task, Checkpoint& checkpoint) {
+                  tiles[task / split.pieces]->run_piece(task % split.pieces, checkpoint);
+              });
+}
+
+}  // namespace bitweigh

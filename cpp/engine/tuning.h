@@ -1,0 +1,54 @@
+// Every number that trades speed and never changes an answer, with the measurement behind it
+// (one core of a Zen 4, 1 M rows; `make bench` repeats them).
+#pragma once
+
+#include <cstddef>
+
+namespace bitweigh {
+
+// Bytes that the kernels prefetch ahead of the block they read. Prefetches are spread over the
+// plane loop: in one burst per block they cost 2x at 256 bits. 4 KiB and 16 KiB are 2-7 % slower.
+inline constexpr std::size_t prefetch_bytes = 8192;
+
+// Scale of 8-bit sums: the current worst distance is about this many steps. The threshold lies
+// one or two above it and must stay below 255, the value of a saturated sum.
+inline constexpr double narrow_steps = 250.0;
+// 8-bit tables are quantised anew when the threshold has fallen below this: half the precision.
+inline constexpr unsigned narrow_rescale_below = 128;
+
+// Scale of 16-bit sums: the current worst distance is about this many steps per nibble table.
+inline constexpr double wide_steps_per_table = 8.0;
+
+// Bytes of codes that several queries pass over before the next ones are read: they stay in the
+// second-level cache.
+inline constexpr std::size_t chunk_bytes = 128 * 1024;
+// Most queries that pass over a chunk together; their tables share that cache with the chunk.
+inline constexpr std::size_t tile_queries = 16;
+// The bound only falls between two kernel calls, and early on it falls fast: a call looks at no
+// more than this share of the rows already seen, but at no fewer than `first_chunk_blocks`.
+inline constexpr std::size_t chunk_growth = 8;
+inline constexpr std::size_t first_chunk_blocks = 16;
+
+// A worker asks whether the search was interrupted after this many bytes of codes: well under a
+// millisecond of scanning, so that asking costs nothing and Ctrl-C feels immediate.
+inline constexpr std::size_t interrupt_check_bytes = std::size_t{4} << 20;
+
+// A thread is started for every so many bytes of codes x queries (about 0.15 ms of work);
+// starting one costs about 0.02 ms.
+inline constexpr std::size_t bytes_per_thread = std::size_t{8} << 20;
+// A few queries over many rows are split by rows into this many pieces for each thread, so that
+// a slow core does not hold up the rest.
+inline constexpr std::size_t pieces_per_thread = 4;
+
+// What tests may change, so that small inputs reach every path.
+struct Tuning {
+    // Rows, spread evenly over all segments, that give the first bound: at least this many, and
+    // `warm_up_per_k` for each neighbour wanted.
+    std::size_t warm_up_rows = 1024;
+    std::size_t warm_up_per_k = 8;
+    // Codes longer than this many bits use 16-bit sums: with 8 bits each of the 2 tables a byte
+    // loses half a step of 250 on average, and 512-bit scans verify ten times as many rows.
+    std::size_t narrow_max_bits = 256;
+};
+
+}  // namespace bitweigh

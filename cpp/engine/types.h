@@ -1,0 +1,37 @@
+// The words every other file uses: rows, ids, blocks, neighbours and how they compare.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace bitweigh {
+
+// Position of a code inside one segment. Never mixed with Id.
+using Row = std::uint32_t;
+// The caller's key of a code: >= 0.
+using Id = std::int64_t;
+
+// Rows of one block; byte p of all 32 rows lies in 32 adjacent bytes, the block's plane p.
+inline constexpr std::size_t block_rows = 32;
+// A segment has fewer rows than this, so that a row and a block number fit in 32 bits.
+inline constexpr std::size_t max_segment_rows = (std::size_t{1} << 32) - 64;
+
+inline constexpr Id padding_id = -1;
+inline constexpr double padding_distance = std::numeric_limits<double>::infinity();
+
+inline constexpr std::size_t blocks_of(std::size_t rows) {
+    return (rows + block_rows - 1) / block_rows;
+}
+
+struct Neighbour {
+    double distance;
+    Id id;
+};
+
+// The order of every answer: by distance, equal distances by id. Distances are never NaN.
+inline bool nearer(const Neighbour& a, const Neighbour& b) {
+    return a.distance < b.distance || (a.distance == b.distance && a.id < b.id);
+}
+
+}  // namespace bitweigh

@@ -1,0 +1,18 @@
+"""Exact nearest binary codes under a weighted Hamming distance."""
+
+from bitweigh import costs, reference
+from bitweigh.index import Index
+from bitweigh.machine import VERSION as __version__
+from bitweigh.machine import Info, info
+from bitweigh.results import SearchResult, SearchStats
+
+__all__ = [
+    "Index",
+    "Info",
+    "SearchResult",
+    "SearchStats",
+    "__version__",
+    "costs",
+    "info",
+    "reference",
+]

@@ -1,0 +1,142 @@
+"""Checks of arguments: each names the argument, what was expected and what came.
+
+Nothing is converted here that could change an answer: dtypes are asked for, not made.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh import _core
+
+BitOrder: TypeAlias = Literal["big", "little"]
+Codes: TypeAlias = NDArray[np.uint8]
+Ids: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+
+MAX_BITS = 8192
+MAX_K = 2**32
+
+
+def as_integer(value: object, name: str, least: int, most: int) -> int:
+    """An int from anything that is an integer without loss, but not a bool."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be an integer, got the bool {value}")
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {_kind(value)}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be from {least} to {most}, got {number}")
+    return number
+
+
+def as_n_bits(n_bits: object) -> int:
+    """The number of bits of a code."""
+    return as_integer(n_bits, "n_bits", 1, MAX_BITS)
+
+
+def as_k(k: object) -> int:
+    """The number of neighbours wanted."""
+    return as_integer(k, "k", 1, MAX_K)
+
+
+def as_bitorder(bitorder: object) -> BitOrder:
+    """NumPy's name of the order of bits inside a byte."""
+    if bitorder == "big":
+        return "big"
+    if bitorder == "little":
+        return "little"
+    raise ValueError(f"bitorder must be 'big' or 'little', got {bitorder!r}")
+
+
+def as_codes(codes: object, n_bits: int, bitorder: BitOrder, name: str = "codes") -> Codes:
+    """Packed codes ``(n, n_bytes)`` of dtype uint8, C-contiguous, unused bits zero."""
+    array = _as_array(codes, name)
+    n_bytes = (n_bits + 7) // 8
+    if array.dtype != np.uint8:
+        hint = ""
+        if array.dtype == np.bool_ or (array.ndim == 2 and array.shape[1] == n_bits):
+            hint = f"; pack bits with np.packbits(bits, axis=1, bitorder={bitorder!r})"
+        raise TypeError(f"{name} must have dtype uint8 (packed bits), got {array.dtype}{hint}")
+    if array.ndim != 2 or array.shape[1] != n_bytes:
+        hint = ""
+        if array.ndim == 2 and array.shape[1] == n_bits:
+            hint = f"; pack bits with np.packbits(bits, axis=1, bitorder={bitorder!r})"
+        raise ValueError(
+            f"{name} must have shape (n, {n_bytes}) for n_bits={n_bits}, got {array.shape}{hint}"
+        )
+    array = np.ascontiguousarray(array)
+    stray = _core.first_stray_row(array, n_bits, bitorder)
+    if stray < len(array):
+        raise ValueError(
+            f"{name}[{stray}] has unused bits set: bits {n_bits} to {8 * n_bytes - 1} of the last "
+            f"byte must be 0 with bitorder={bitorder!r}"
+        )
+    return array
+
+
+def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
+    """Costs as float64 ``(nq, n_bits, 2)``, C-contiguous, and whether a single query came.
+
+    float32 converts to float64 without loss. Whether the values are finite is seen later, while
+    tables are built from them.
+    """
+    array = as_floats(costs, "costs")
+    if array.ndim not in (2, 3) or array.shape[-2:] != (n_bits, 2):
+        raise ValueError(
+            f"costs must have shape ({n_bits}, 2) or (nq, {n_bits}, 2), got {array.shape}"
+        )
+    single = array.ndim == 2
+    contiguous = np.ascontiguousarray(array, dtype=np.float64)
+    return (contiguous[np.newaxis] if single else contiguous), single
+
+
+def as_floats(values: object, name: str) -> Floats:
+    """An array of dtype float32 or float64 in native byte order."""
+    array = _as_array(values, name)
+    if array.dtype != np.float32 and array.dtype != np.float64:
+        raise TypeError(f"{name} must have dtype float32 or float64, got {array.dtype}")
+    if not array.dtype.isnative:
+        raise TypeError(f"{name} must be in native byte order, got {array.dtype.str}")
+    return array
+
+
+def as_ids(ids: object, name: str = "ids") -> Ids:
+    """Ids as int64 ``(n,)``, none negative."""
+    array = _as_array(ids, name)
+    if array.size == 0 and array.ndim == 1 and array.dtype == np.float64:
+        array = array.astype(np.int64)  # what NumPy makes of an empty list
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"{name} must be integers, got {array.dtype}")
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,), got {array.shape}")
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        place = int(np.argmax(array > np.iinfo(np.int64).max))
+        raise ValueError(f"{name} must fit in int64, got {name}[{place}] = {array[place]}")
+    exact: Ids = np.ascontiguousarray(array, dtype=np.int64)
+    if exact.size and exact.min() < 0:
+        place = int(np.argmax(exact < 0))
+        raise ValueError(f"{name} must not be negative, got {name}[{place}] = {exact[place]}")
+    return exact
+
+
+def _as_array(values: object, name: str) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a plain array, got a masked array: its mask would be lost")
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array, got a ragged sequence: {error}") from None
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} with shape {value.shape}"
+    return f"{type(value).__name__} {value!r}"
+
+

@@ -1,0 +1,283 @@
+"""The index: checks arguments, owns the state, hands it to the engine."""
+
+from __future__ import annotations
+
+import threading
+from typing import Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bitweigh import _core, machine
+from bitweigh.checks import (
+    BitOrder,
+    Codes,
+    Ids,
+    as_bitorder,
+    as_codes,
+    as_costs,
+    as_ids,
+    as_integer,
+    as_k,
+    as_n_bits,
+)
+from bitweigh.results import SearchResult, SearchStats
+from bitweigh.segments import Segment, State
+
+__all__ = ["Index"]
+
+_LARGEST_ID = np.iinfo(np.int64).max
+_MAX_THREADS = 1024
+_METHODS = ("auto", "scan")
+
+
+class Index:
+    """Exact nearest binary codes under a weighted Hamming distance.
+
+    A query is an array of costs: ``costs[i, v]`` is paid by a code whose bit i is v, and the
+    distance is the sum. :mod:`bitweigh.costs` makes them from bit weights, float queries or plain
+    Hamming distance. Answers are exact for every finite cost, equal distances go to the lowest id,
+    and the result is the same to the last bit on every CPU and for any number of threads.
+
+    Any number of threads may search while others add.
+
+    Parameters
+    ----------
+    n_bits : int
+        Bits of a code, 1 to 8192.
+    bitorder : "big" or "little"
+        Order of the bits inside a byte, as in ``np.packbits``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bitweigh
+    >>> index = bitweigh.Index(n_bits=4)
+    >>> index.add(np.packbits([[0, 0, 0, 1], [1, 1, 0, 0], [1, 0, 1, 0]], axis=1))
+    >>> query = np.array([0.9, -0.2, 0.1, -0.8])
+    >>> distances, ids = index.search(bitweigh.costs.inner_product(query), k=2)
+    >>> ids
+    array([2, 1])
+    """
+
+    def __init__(self, n_bits: int, *, bitorder: BitOrder = "big") -> None:
+        """Make an empty index."""
+        self._n_bits = as_n_bits(n_bits)
+        self._bitorder = as_bitorder(bitorder)
+        self._state = State()
+        self._writing = threading.Lock()
+        # Numbers that never change an answer. Tests set them so that few rows reach every path.
+        self._tail_rows = 1 << 14
+        self._segment_rows = _core.max_segment_rows - 1
+        self._kernel = machine.KERNEL
+        self._tuning = _core.Tuning()
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code."""
+        return self._n_bits
+
+    @property
+    def bitorder(self) -> BitOrder:
+        """Order of the bits inside a byte."""
+        return self._bitorder
+
+    def __len__(self) -> int:
+        """Return the number of codes."""
+        return self._state.rows
+
+    def __repr__(self) -> str:
+        """Say what the index holds."""
+        return f"<bitweigh.Index: {len(self)} codes of {self._n_bits} bits, {self._bitorder}>"
+
+    def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> None:
+        """Add codes.
+
+        Parameters
+        ----------
+        codes : uint8 (n, n_bytes)
+            Packed codes, ``np.packbits(bits, axis=1, bitorder=...)``; n_bytes is n_bits / 8
+            rounded up. Unused bits of the last byte must be 0.
+        ids : int64 (n,), optional
+            Ids of your own, not negative and not used yet. By default the numbers from the largest
+            id ever used plus one on, starting at 0.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong dtype or shape, or an id is negative or repeated. Nothing
+            has been added then.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=16)
+        >>> index.add(np.zeros((3, 2), dtype=np.uint8))
+        >>> index.add(np.ones((1, 2), dtype=np.uint8), ids=[1000])
+        >>> len(index)
+        4
+        """
+        packed = as_codes(codes, self._n_bits, self._bitorder)
+        own_ids = None if ids is None else as_ids(ids)
+        if own_ids is not None and len(own_ids) != len(packed):
+            raise ValueError(
+                f"ids must have shape ({len(packed)},), one for each code, got {own_ids.shape}"
+            )
+        if len(packed) == 0:
+            return
+        with self._writing:
+            state = self._state
+            if own_ids is None:
+                own_ids = _ids_from(state.next_id, len(packed))
+            else:
+                _refuse_repeated(own_ids, state)
+                # The caller may go on to change the array that came.
+                own_ids = own_ids.copy()
+            self._state = self._with_rows(state, packed, own_ids)
+
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Literal["auto", "scan"] = "auto",
+        stats: bool = False,
+    ) -> SearchResult | tuple[SearchResult, SearchStats]:
+        """Find the k codes with the smallest distance, exactly.
+
+        Parameters
+        ----------
+        costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
+            ``costs[i, v]`` is paid by a code whose bit i is v. Any finite numbers.
+        k : int
+            How many neighbours, at least 1.
+        threads : int, optional
+            Threads to use. By default as many as the work is worth, at most the CPUs that this
+            process may use, or ``BITWEIGH_THREADS``.
+        method : "auto" or "scan"
+            How to search; never changes the answer.
+        stats : bool
+            Also return what the search did.
+
+        Returns
+        -------
+        SearchResult
+            ``distances`` float64 (nq, k) and ``ids`` int64 (nq, k), nearest first, equal distances
+            in ascending id; ``(k,)`` for a single query. If there are fewer than k codes, the rest
+            is +inf and -1. With ``stats=True`` a pair of that and :class:`SearchStats`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong dtype or shape, or a cost is not finite, or the absolute
+            values of a query's costs add up to more than 2**1020.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=3)
+        >>> index.add(np.packbits([[0, 0, 1], [1, 0, 1]], axis=1), ids=[7, 3])
+        >>> index.search(np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]]), k=3)
+        SearchResult(distances=array([-0.5,  4.5,  inf]), ids=array([ 7,  3, -1]))
+        """
+        checked, single = as_costs(costs, self._n_bits)
+        k = as_k(k)
+        if method not in _METHODS:
+            raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
+        if threads is None:
+            workers = machine.default_threads()
+        else:
+            workers = as_integer(threads, "threads", 1, _MAX_THREADS)
+        state = self._state
+        distances, ids, counters = _core.search(
+            [part.core for part in state.parts()],
+            checked,
+            k,
+            bitorder=self._bitorder,
+            kernel=self._kernel,
+            threads=workers,
+            cap_threads=threads is None,
+            single=single,
+            tuning=self._tuning,
+        )
+        result = SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
+        if not stats:
+            return result
+        return result, SearchStats(*(counters[0] if single else counters.T))
+
+    def codes_of(self, ids: ArrayLike) -> Codes:
+        """Get codes back by id.
+
+        Parameters
+        ----------
+        ids : int64 (n,)
+            Ids in any order; the same one may stand there twice.
+
+        Returns
+        -------
+        uint8 (n, n_bytes)
+
+        Raises
+        ------
+        KeyError
+            If an id is not in the index; it names the first such.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2], [3]], dtype=np.uint8))
+        >>> index.codes_of([2, 0])
+        array([[3],
+               [1]], dtype=uint8)
+        """
+        wanted = as_ids(ids)
+        codes = np.empty((len(wanted), (self._n_bits + 7) // 8), dtype=np.uint8)
+        missing = np.ones(len(wanted), dtype=np.bool_)
+        for part in self._state.parts():
+            rows, here = part.find(wanted)
+            codes[here] = part.codes(rows[here])
+            missing &= ~here
+        if missing.any():
+            raise KeyError(int(wanted[missing][0]))
+        return codes
+
+    def _with_rows(self, state: State, codes: Codes, ids: Ids) -> State:
+        """The state with these rows added; ids are distinct and new."""
+        next_id = max(state.next_id, int(ids.max()) + 1)
+        if state.tail is not None:
+            codes = np.concatenate([state.tail.all_codes(), codes])
+            ids = np.concatenate([state.tail.ids, ids])
+        if len(ids) < min(self._tail_rows, self._segment_rows):
+            return State(state.segments, Segment.build(codes, ids, self._n_bits), next_id)
+        segments = list(state.segments)
+        # Merging neighbours of like size copies each row O(log n) times, however small the adds.
+        while segments and len(segments[-1]) <= len(ids) <= self._segment_rows - len(segments[-1]):
+            last = segments.pop()
+            codes = np.concatenate([last.all_codes(), codes])
+            ids = np.concatenate([last.ids, ids])
+        for first in range(0, len(ids), self._segment_rows):
+            part = slice(first, first + self._segment_rows)
+            segments.append(Segment.build(codes[part], ids[part], self._n_bits))
+        return State(tuple(segments), None, next_id)
+
+
+def _ids_from(first: int, n: int) -> Ids:
+    if first + n - 1 > _LARGEST_ID:
+        raise ValueError(f"ids must be given: no {n} are left after the largest id {first - 1}")
+    return np.arange(first, first + n, dtype=np.int64)
+
+
+def _refuse_repeated(ids: Ids, state: State) -> None:
+    """Raise ValueError for the first id that stands in `ids` before or is in the index."""
+    repeated = np.ones(len(ids), dtype=np.bool_)
+    repeated[np.unique(ids, return_index=True)[1]] = False
+    for part in state.parts():
+        repeated |= part.find(ids)[1]
+    if repeated.any():
+        place = int(np.argmax(repeated))
+        raise ValueError(f"ids must be new and distinct, but ids[{place}] = {ids[place]} is in use")

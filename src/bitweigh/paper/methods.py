@@ -1,0 +1,52 @@
+"""The paper's querying methods over packed codes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bitweigh import _core
+from bitweigh.checks import BitOrder, as_bitorder, as_codes, as_costs, as_k
+from bitweigh.results import SearchResult
+
+__all__ = ["linear_scan"]
+
+
+def linear_scan(
+    codes: ArrayLike, costs: ArrayLike, k: int, *, bitorder: BitOrder = "big"
+) -> SearchResult:
+    """Score every code with a 256-entry table per byte: the paper's Linear Scan.
+
+    Tables and sums are float32, as in the implementations the paper was measured with, so the
+    distances are rounded. One thread.
+
+    Parameters
+    ----------
+    codes : uint8 (n, n_bytes)
+        Packed codes.
+    costs : float32 or float64 (n_bits, 2)
+        One query.
+    k : int
+        How many neighbours, at least 1.
+    bitorder : "big" or "little"
+        As in ``np.packbits``.
+
+    Returns
+    -------
+    SearchResult
+        ``distances`` float64 (k,) and row numbers ``ids`` int64 (k,), padded with +inf and -1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bitweigh import paper
+    >>> codes = np.packbits([[0, 0, 1], [1, 0, 1]], axis=1)
+    >>> paper.linear_scan(codes, np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]]), 1)
+    SearchResult(distances=array([-0.5]), ids=array([0]))
+    """
+    order = as_bitorder(bitorder)
+    checked, single = as_costs(costs, np.shape(costs)[-2] if np.ndim(costs) in (2, 3) else 0)
+    if not single:
+        raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
+    packed = as_codes(codes, checked.shape[1], order)
+    return SearchResult(*_core.linear_scan(packed, checked[0], as_k(k), order))

@@ -1,0 +1,43 @@
+"""What a search returns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SearchResult", "SearchStats"]
+
+
+class SearchResult(NamedTuple):
+    """The K nearest codes, nearest first; equal distances in ascending id.
+
+    Where an index has fewer than K codes, the rest is padded with distance +inf and id -1.
+    A single query gives arrays of shape ``(k,)``.
+    """
+
+    distances: NDArray[np.float64]
+    """float64 (nq, k)"""
+    ids: NDArray[np.int64]
+    """int64 (nq, k)"""
+
+
+class SearchStats(NamedTuple):
+    """What a search did, one count per query: int64 ``(nq,)``, or ``()`` for a single query.
+
+    The counts depend on threads, batches and segments; the answer does not.
+    """
+
+    rows_scored_directly: NDArray[np.int64]
+    """Rows scored without the kernel: all of a small index, or the sample for a first bound."""
+    rows_scanned: NDArray[np.int64]
+    """Rows that the kernel looked at."""
+    rows_scanned_wide: NDArray[np.int64]
+    """Of those, rows whose bounds were summed in 16 bits instead of 8."""
+    candidates: NDArray[np.int64]
+    """Rows that the kernel could not rule out, scored by the definition."""
+    rescales: NDArray[np.int64]
+    """How often the kernel's tables were made anew because the worst distance had halved."""
+    capped_entries: NDArray[np.int64]
+    """Entries of the kernel's tables that were too large for their 8 bits."""

@@ -1,0 +1,81 @@
+"""The rows of an index: immutable segments, and the state that holds them.
+
+A state is replaced whole, never changed, so whoever has read it once sees one consistent set of
+rows for as long as they like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh import _core
+from bitweigh.checks import Codes, Ids
+
+Rows = NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """Rows with their ids, stored in blocks of 32 for the scan kernel."""
+
+    n_bytes: int
+    ids: Ids
+    """By row."""
+    core: _core.Segment
+    by_id: Rows | None
+    """Rows in ascending id; None where the rows are in that order themselves."""
+
+    @classmethod
+    def build(cls, codes: Codes, ids: Ids, n_bits: int) -> Segment:
+        """A segment of codes (n, n_bytes) that were checked before. Ids are distinct."""
+        by_id = None
+        if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
+            by_id = np.argsort(ids).astype(np.uint32)
+        core = _core.Segment(_core.pack_blocks(codes), ids, n_bits)
+        return cls(codes.shape[1], ids, core, by_id)
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.ids)
+
+    def find(self, ids: Ids) -> tuple[Rows, NDArray[np.bool_]]:
+        """The rows of the given ids, and which of them are here; rows elsewhere mean nothing."""
+        if len(self) == 0:
+            return np.zeros(len(ids), dtype=np.uint32), np.zeros(len(ids), dtype=np.bool_)
+        places = np.searchsorted(self.ids, ids, sorter=self.by_id).clip(max=len(self) - 1)
+        rows = (places if self.by_id is None else self.by_id[places]).astype(np.uint32)
+        return rows, self.ids[rows] == ids
+
+    def codes(self, rows: Rows) -> Codes:
+        """The codes of the given rows, (len(rows), n_bytes)."""
+        return _core.unpack_rows(self.core, self.n_bytes, rows)
+
+    def all_codes(self) -> Codes:
+        """The codes of all rows, (n, n_bytes)."""
+        return self.codes(np.arange(len(self), dtype=np.uint32))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """Everything an index holds at one moment."""
+
+    segments: tuple[Segment, ...] = ()
+    tail: Segment | None = None
+    """The rows added last, too few for a segment of their own; copied by each small add."""
+    next_id: int = 0
+    """One more than the largest id ever used."""
+    rows: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Count the rows."""
+        object.__setattr__(self, "rows", sum(len(part) for part in self.parts()))
+
+    def parts(self) -> Iterator[Segment]:
+        """Tail and segments, in the order in which a search reads them."""
+        if self.tail is not None:
+            yield self.tail
+        yield from self.segments
