@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "engine/kth_smallest.h"
+
 namespace bitweigh {
 
 void SearchCounters::add(const SearchCounters& other) {
@@ -19,21 +21,30 @@ double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t
     const std::size_t wanted = std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
     const std::size_t sample = blocks_of(wanted);
     if (sample >= line.n_blocks()) return padding_distance;
+    const auto block_at = [&](std::size_t i, auto visit) {
+        const std::size_t at = i * line.n_blocks() / sample;
+        line.visit(at, at + 1, [&](const Segment& segment, std::size_t block, std::size_t) {
+            visit(segment, block, segment.blocks + block * costs.n_bytes() * block_rows);
+        });
+    };
     std::vector<double> seen;
     seen.reserve(sample * block_rows);
     for (std::size_t i = 0; i < sample; ++i) {
-        const std::size_t at = i * line.n_blocks() / sample;
-        line.visit(at, at + 1, [&](const Segment& segment, std::size_t block, std::size_t) {
+        if (i + 1 < sample) {
+            block_at(i + 1, [&](const Segment&, std::size_t, const std::uint8_t* start) {
+                for (std::size_t p = 0; p < costs.n_bytes(); p += 2) {
+                    __builtin_prefetch(start + p * block_rows);
+                }
+            });
+        }
+        block_at(i, [&](const Segment& segment, std::size_t block, const std::uint8_t* start) {
             double distances[block_rows];
-            costs.distances(segment.blocks + block * costs.n_bytes() * block_rows, distances);
-            const int rows = std::popcount(segment.rows_in(block));
-            seen.insert(seen.end(), distances, distances + rows);
+            costs.distances(start, distances);
+            seen.insert(seen.end(), distances, distances + std::popcount(segment.rows_in(block)));
         });
     }
     counters.rows_scored_directly += seen.size();
-    if (seen.size() < k) return padding_distance;
-    std::nth_element(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(k - 1), seen.end());
-    return seen[k - 1];
+    return seen.size() < k ? padding_distance : kth_smallest(seen.data(), seen.size(), k);
 }
 
 ScanQuery::ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel,
@@ -60,7 +71,7 @@ void ScanQuery::scan(const Segment& segment, std::size_t begin, std::size_t end,
         counters_.rows_scanned += rows;
         counters_.rows_scanned_wide += bounds_.wide() ? rows : 0;
     }
-    if (top_.full()) bound_.lower_to(top_.worst());
+    bound_.lower_to(top_.worst());
 }
 
 SearchCounters ScanQuery::counters() const {
@@ -68,6 +79,14 @@ SearchCounters ScanQuery::counters() const {
     all.rescales = bounds_.rescales();
     all.capped_entries = bounds_.capped_entries();
     return all;
+}
+
+std::vector<Neighbour> ScanQuery::take_sorted() {
+    const std::vector<Candidate> sorted = top_.take_sorted();
+    std::vector<Neighbour> neighbours;
+    neighbours.reserve(sorted.size());
+    for (const Candidate& c : sorted) neighbours.push_back({c.distance, *c.id});
+    return neighbours;
 }
 
 void ScanQuery::score_all(const Segment& segment, std::size_t begin, std::size_t end) {
@@ -83,16 +102,14 @@ void ScanQuery::score_all(const Segment& segment, std::size_t begin, std::size_t
 void ScanQuery::verify(const Segment& segment, const Hit& hit) {
     const std::uint8_t* block = segment.blocks + hit.block * costs_.n_bytes() * block_rows;
     std::uint32_t rows = hit.rows & segment.rows_in(hit.block);
-    counters_.candidates += static_cast<std::uint64_t>(std::popcount(rows));
-    for (; rows != 0; rows &= rows - 1) {
+    for (; rows != 0; rows &= rows - 1, ++counters_.candidates) {
         const auto r = static_cast<std::size_t>(std::countr_zero(rows));
         offer(segment, hit.block, r, costs_.distance(block, r));
     }
 }
 
-// Ids are read only for rows that may stay: in a large segment each is a cache miss.
 void ScanQuery::offer(const Segment& segment, std::size_t block, std::size_t r, double distance) {
-    if (distance <= top_.worst()) top_.offer({distance, segment.ids[block * block_rows + r]});
+    if (distance <= top_.worst()) top_.offer({distance, segment.ids + block * block_rows + r});
 }
 
 }  // namespace bitweigh

@@ -58,7 +58,8 @@ public:
     // `hits` has room for end - begin.
     void scan(const Segment& segment, std::size_t begin, std::size_t end, Hit* hits);
 
-    TopK& top() { return top_; }
+    // What was found, nearest first; to be called once, at the end.
+    std::vector<Neighbour> take_sorted();
     // Valid once everything was scanned.
     SearchCounters counters() const;
 
@@ -71,7 +72,7 @@ private:
     const Kernel& kernel_;
     SharedBound& bound_;
     BoundTables bounds_;
-    TopK top_;
+    TopK<Candidate> top_;
     double tables_worst_ = padding_distance;  // what the tables' threshold was made for
     SearchCounters counters_;
 };

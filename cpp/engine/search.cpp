@@ -109,7 +109,7 @@ private:
 
     // The K nearest of all pieces are among the K nearest of each.
     void collect(std::size_t q, ScanQuery& scan) {
-        std::vector<Neighbour> found = scan.top().take_sorted();
+        std::vector<Neighbour> found = scan.take_sorted();
         counters_[q].add(scan.counters());
         if (found_[q].empty()) {
             found_[q] = std::move(found);
@@ -160,6 +160,7 @@ private:
 
 void search(const SearchRequest& request, const SearchAnswer& answer, const InterruptCheck& check) {
     if (request.n_queries == 0) return;
+    clean_vector_state();
     const SegmentLine line(request.segments);
     const Split split = split_work(request, line);
     std::vector<std::unique_ptr<Tile>> tiles;

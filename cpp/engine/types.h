@@ -29,9 +29,22 @@ struct Neighbour {
     Id id;
 };
 
+// A neighbour whose id was not read yet: in a large segment each read is a cache miss, and only
+// ties and the final answer need it.
+struct Candidate {
+    double distance;
+    const Id* id;
+};
+
 // The order of every answer: by distance, equal distances by id. Distances are never NaN.
-inline bool nearer(const Neighbour& a, const Neighbour& b) {
-    return a.distance < b.distance || (a.distance == b.distance && a.id < b.id);
-}
+struct Nearer {
+    bool operator()(const Neighbour& a, const Neighbour& b) const {
+        return a.distance < b.distance || (a.distance == b.distance && a.id < b.id);
+    }
+    bool operator()(const Candidate& a, const Candidate& b) const {
+        return a.distance < b.distance || (a.distance == b.distance && *a.id < *b.id);
+    }
+};
+inline constexpr Nearer nearer;
 
 }  // namespace bitweigh

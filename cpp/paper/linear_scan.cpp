@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/scan/scan.h"
 #include "engine/top_k.h"
 
 namespace bitweigh::paper {
@@ -44,7 +45,7 @@ inline float distance(const float* tables, const std::uint8_t* code, std::size_t
 
 template <std::size_t fixed_bytes>
 void scan(const float* tables, const std::uint8_t* codes, std::size_t n, std::size_t n_bytes,
-          TopK& top) {
+          TopK<Neighbour>& top) {
     const std::size_t stride = fixed_bytes ? fixed_bytes : n_bytes;
     auto worst = static_cast<float>(top.worst());
     for (std::size_t row = 0; row < n; ++row) {
@@ -60,9 +61,10 @@ void scan(const float* tables, const std::uint8_t* codes, std::size_t n, std::si
 
 std::vector<Neighbour> linear_scan(const std::uint8_t* codes, std::size_t n, const double* costs,
                                    std::size_t n_bits, BitOrder order, std::size_t k) {
+    clean_vector_state();
     const std::size_t n_bytes = bytes_of(n_bits);
     const std::vector<float> tables = byte_tables(costs, n_bits, order);
-    TopK top(std::max<std::size_t>(1, std::min(k, n)));
+    TopK<Neighbour> top(std::max<std::size_t>(1, std::min(k, n)));
     switch (n_bytes) {
         case 4: scan<4>(tables.data(), codes, n, n_bytes, top); break;
         case 8: scan<8>(tables.data(), codes, n, n_bytes, top); break;

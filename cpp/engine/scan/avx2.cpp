@@ -14,6 +14,7 @@ namespace {
 struct Avx2 {
     using Vec = __m256i;
     static constexpr int group = 4;
+    static constexpr int wide_group = 2;
 
     BITWEIGH_INLINE Vec zero() { return _mm256_setzero_si256(); }
     BITWEIGH_INLINE Vec load(const std::uint8_t* p) {

@@ -4,6 +4,10 @@
 
 #include "engine/scan/kernels.h"
 
+#if BITWEIGH_HAS_AVX2
+#include <immintrin.h>
+#endif
+
 namespace bitweigh {
 
 namespace {
@@ -24,7 +28,17 @@ struct KernelList {
     }
 };
 
+#if BITWEIGH_HAS_AVX2
+__attribute__((target("avx"))) void zero_upper_halves() { _mm256_zeroupper(); }
+#endif
+
 }  // namespace
+
+void clean_vector_state() {
+#if BITWEIGH_HAS_AVX2
+    if (available_kernels().front() == &avx2_kernel) zero_upper_halves();
+#endif
+}
 
 std::span<const Kernel* const> available_kernels() {
     static const KernelList list;

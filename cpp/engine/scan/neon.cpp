@@ -14,6 +14,7 @@ namespace {
 struct Neon {
     using Vec = uint8x16x2_t;
     static constexpr int group = 2;
+    static constexpr int wide_group = 1;
 
     // One bit per byte of a comparison's result (0 or 255).
     BITWEIGH_INLINE std::uint32_t mask_of(uint8x16_t in) {

@@ -13,6 +13,7 @@ namespace {
 struct Scalar {
     using Vec = std::array<std::uint8_t, block_rows>;
     static constexpr int group = 1;
+    static constexpr int wide_group = 1;
 
     template <class Byte>
     static Vec each(Byte byte) {
