@@ -6,10 +6,13 @@
 
 namespace bitweigh {
 
-// Bytes that the kernels prefetch ahead of the block they read. Prefetches are spread over the
-// plane loop: in one burst per group they cost 3-4x out of cache. Measured from the end of the
-// group: 1 KiB and 16 KiB are 10-20 % slower at 1024 bits, 8 KiB 10 %.
-inline constexpr std::size_t prefetch_bytes = 8192;
+// Bytes that the kernels prefetch ahead, counted from the end of the group of blocks they read.
+// Prefetches are spread over the plane loop: in one burst per group they cost 3-4x out of cache.
+// Short codes: 4 KiB is 10 % slower where half the codes come from memory, 16 KiB 20 % everywhere.
+// Long codes: what lies between must not be pushed out of the first-level cache by what is being
+// read; 1 KiB, 8 KiB and 16 KiB are 10-25 % slower at 1024 bits.
+inline constexpr std::size_t narrow_prefetch_bytes = 8192;
+inline constexpr std::size_t wide_prefetch_bytes = 4096;
 
 // Scale of 8-bit sums: the current worst distance is about this many steps. The threshold lies
 // one or two above it and must stay below 255, the value of a saturated sum.

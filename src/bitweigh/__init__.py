@@ -2,8 +2,7 @@
 
 from bitweigh import costs, reference
 from bitweigh.index import Index
-from bitweigh.machine import VERSION as __version__
-from bitweigh.machine import Info, info
+from bitweigh.machine import Info, __version__, info
 from bitweigh.results import SearchResult, SearchStats
 
 __all__ = [

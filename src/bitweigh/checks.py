@@ -16,7 +16,7 @@ from bitweigh import _core
 BitOrder: TypeAlias = Literal["big", "little"]
 Codes: TypeAlias = NDArray[np.uint8]
 Ids: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float32 | np.float64]
 
 MAX_BITS = 8192
 MAX_K = 2**32
@@ -138,5 +138,3 @@ def _kind(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} with shape {value.shape}"
     return f"{type(value).__name__} {value!r}"
-
-

@@ -53,6 +53,7 @@ def from_weights(
     array([[0.5, 0. ],
            [0. , 2. ],
            [1. , 0. ]])
+
     """
     own = as_floats(weights, "weights")
     if own.ndim == 2 and per_query:
@@ -107,6 +108,7 @@ def hamming(queries: ArrayLike, n_bits: int, *, bitorder: BitOrder = "big") -> N
     array([[1., 0.],
            [0., 1.],
            [1., 0.]])
+
     """
     bits, single = _query_bits(queries, as_n_bits(n_bits), as_bitorder(bitorder))
     made = np.stack([bits, ~bits], axis=-1).astype(np.float64)
@@ -138,6 +140,7 @@ def inner_product(queries: ArrayLike, *, signed: bool = False) -> Floats:
     >>> costs.inner_product(np.array([0.5, -2.0], dtype=np.float32))
     array([[ 0. , -0.5],
            [ 0. ,  2. ]], dtype=float32)
+
     """
     own = as_floats(queries, "queries")
     if own.ndim not in (1, 2):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Literal, overload
+from typing import Literal, TypeAlias, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,8 @@ __all__ = ["Index"]
 
 _LARGEST_ID = np.iinfo(np.int64).max
 _MAX_THREADS = 1024
-_METHODS = ("auto", "scan")
+Method: TypeAlias = Literal["auto", "scan"]
+_METHODS = get_args(Method)
 
 
 class Index:
@@ -58,6 +59,7 @@ class Index:
     >>> distances, ids = index.search(bitweigh.costs.inner_product(query), k=2)
     >>> ids
     array([2, 1])
+
     """
 
     def __init__(self, n_bits: int, *, bitorder: BitOrder = "big") -> None:
@@ -117,6 +119,7 @@ class Index:
         >>> index.add(np.ones((1, 2), dtype=np.uint8), ids=[1000])
         >>> len(index)
         4
+
         """
         packed = as_codes(codes, self._n_bits, self._bitorder)
         own_ids = None if ids is None else as_ids(ids)
@@ -136,13 +139,33 @@ class Index:
                 own_ids = own_ids.copy()
             self._state = self._with_rows(state, packed, own_ids)
 
+    @overload
     def search(
         self,
         costs: ArrayLike,
         k: int,
         *,
         threads: int | None = None,
-        method: Literal["auto", "scan"] = "auto",
+        method: Method = "auto",
+        stats: Literal[False] = False,
+    ) -> SearchResult: ...
+    @overload
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
+        stats: Literal[True],
+    ) -> tuple[SearchResult, SearchStats]: ...
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
         stats: bool = False,
     ) -> SearchResult | tuple[SearchResult, SearchStats]:
         """Find the k codes with the smallest distance, exactly.
@@ -182,6 +205,7 @@ class Index:
         >>> index.add(np.packbits([[0, 0, 1], [1, 0, 1]], axis=1), ids=[7, 3])
         >>> index.search(np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]]), k=3)
         SearchResult(distances=array([-0.5,  4.5,  inf]), ids=array([ 7,  3, -1]))
+
         """
         checked, single = as_costs(costs, self._n_bits)
         k = as_k(k)
@@ -234,6 +258,7 @@ class Index:
         >>> index.codes_of([2, 0])
         array([[3],
                [1]], dtype=uint8)
+
         """
         wanted = as_ids(ids)
         codes = np.empty((len(wanted), (self._n_bits + 7) // 8), dtype=np.uint8)

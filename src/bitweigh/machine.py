@@ -13,7 +13,7 @@ from bitweigh import _core
 
 __all__ = ["Info", "info"]
 
-VERSION: str = _core.version
+__version__: str = _core.version
 
 
 class Info(NamedTuple):
@@ -37,8 +37,9 @@ def info() -> Info:
     >>> import bitweigh
     >>> bitweigh.info().kernel in bitweigh.info().kernels
     True
+
     """
-    return Info(VERSION, KERNEL, tuple(_core.kernel_names()), default_threads())
+    return Info(__version__, KERNEL, tuple(_core.kernel_names()), default_threads())
 
 
 def default_threads() -> int:

@@ -42,6 +42,7 @@ def distances(
     >>> costs = np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]])
     >>> reference.distances(codes, costs)
     array([-0.5,  4.5])
+
     """
     order = as_bitorder(bitorder)
     n_bits = np.shape(costs)[-2] if np.ndim(costs) in (2, 3) else 0
@@ -94,6 +95,7 @@ def search(
     >>> costs = np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]])
     >>> reference.search(codes, costs, 1)
     SearchResult(distances=array([-0.5]), ids=array([0]))
+
     """
     k = as_k(k)
     every = distances(codes, costs, bitorder=bitorder)

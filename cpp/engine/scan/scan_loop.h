@@ -31,30 +31,29 @@ namespace {
 // Prefetches what the stream of groups reads later, a few lines at a time. The stream is prefetched
 // in address order but read in `group` lanes side by side, so the last lane is read up to one group
 // earlier than its address says: the distance is counted from the end of this group.
-template <class Simd, int group, int step>
+template <class Simd, int group, int step, std::size_t distance>
 BITWEIGH_INLINE void prefetch_planes(const std::uint8_t* start, std::size_t planes, std::size_t p) {
     constexpr std::size_t plane_bytes = group * block_rows;
-    const std::uint8_t* ahead = start + prefetch_bytes + (planes + p) * plane_bytes;
+    const std::uint8_t* ahead = start + distance + (planes + p) * plane_bytes;
     for (std::size_t line = 0; line < step * plane_bytes; line += 64) Simd::prefetch(ahead + line);
     // Keeps the compiler from moving the prefetches of all planes into one burst, which fills the
     // CPU's miss buffers: 3-4x slower where the codes come from memory.
     __asm__ volatile("" ::: "memory");
 }
 
-// Adds what plane p of `group` blocks costs at least: low nibbles to `low`, high ones to `high`.
+// Adds what plane p of `group` blocks costs at least.
 template <class Simd, int group>
 BITWEIGH_INLINE void add_plane(const std::uint8_t* start, std::size_t planes, std::size_t p,
-                               const std::uint8_t* entries, typename Simd::Vec* low,
-                               typename Simd::Vec* high) {
+                               const std::uint8_t* entries, typename Simd::Vec* sum) {
     using Vec = typename Simd::Vec;
     const Vec low_table = Simd::load_table(entries + p * plane_table_bytes);
     const Vec high_table = Simd::load_table(entries + p * plane_table_bytes + table_bytes);
-    prefetch_planes<Simd, group, 1>(start, planes, p);
+    prefetch_planes<Simd, group, 1, narrow_prefetch_bytes>(start, planes, p);
 #pragma GCC unroll 8
     for (int g = 0; g < group; ++g) {
         const Vec x = Simd::load(start + (g * planes + p) * block_rows);
-        low[g] = Simd::add_saturating(low[g], Simd::lookup_low(low_table, x));
-        high[g] = Simd::add_saturating(high[g], Simd::lookup_high(high_table, x));
+        sum[g] = Simd::add_saturating(sum[g], Simd::lookup_low(low_table, x));
+        sum[g] = Simd::add_saturating(sum[g], Simd::lookup_high(high_table, x));
     }
 }
 
@@ -65,26 +64,24 @@ BITWEIGH_INLINE Hit* scan_group_narrow(const std::uint8_t* blocks, std::size_t f
     using Vec = typename Simd::Vec;
     const std::size_t planes = fixed_planes ? fixed_planes : tables.planes;
     const std::uint8_t* start = blocks + first * planes * block_rows;
-    Vec low[group];
-    Vec high[group];
-    for (int g = 0; g < group; ++g) low[g] = high[g] = Simd::zero();
+    Vec sum[group];
+    for (int g = 0; g < group; ++g) sum[g] = Simd::zero();
     if constexpr (fixed_planes != 0) {
 #pragma GCC unroll 16
         for (std::size_t p = 0; p < planes; ++p) {
-            add_plane<Simd, group>(start, planes, p, tables.entries, low, high);
+            add_plane<Simd, group>(start, planes, p, tables.entries, sum);
         }
     } else {
         for (std::size_t p = 0; p < planes; ++p) {
-            add_plane<Simd, group>(start, planes, p, tables.entries, low, high);
+            add_plane<Simd, group>(start, planes, p, tables.entries, sum);
         }
     }
     const auto threshold = static_cast<std::uint8_t>(tables.threshold);
-    for (int g = 0; g < group; ++g) low[g] = Simd::add_saturating(low[g], high[g]);
-    Vec least = low[0];
-    for (int g = 1; g < group; ++g) least = Simd::least(least, low[g]);
+    Vec least = sum[0];
+    for (int g = 1; g < group; ++g) least = Simd::least(least, sum[g]);
     if (__builtin_expect(!Simd::any_at_most(least, threshold), 1)) return hits;
     for (int g = 0; g < group; ++g) {
-        const std::uint32_t rows = Simd::rows_at_most(low[g], threshold);
+        const std::uint32_t rows = Simd::rows_at_most(sum[g], threshold);
         if (rows) *hits++ = {static_cast<std::uint32_t>(first + g), rows};
     }
     return hits;
@@ -119,7 +116,7 @@ BITWEIGH_INLINE Hit* scan_group_wide(const std::uint8_t* blocks, std::size_t fir
         const Vec high0 = Simd::load_table(entries + table_bytes);
         const Vec low1 = Simd::load_table(entries + 2 * table_bytes);
         const Vec high1 = Simd::load_table(entries + 3 * table_bytes);
-        prefetch_planes<Simd, group, 2>(start, planes, p);
+        prefetch_planes<Simd, group, 2, wide_prefetch_bytes>(start, planes, p);
 #pragma GCC unroll 8
         for (int g = 0; g < group; ++g) {
             const std::uint8_t* plane = start + (g * planes + p) * block_rows;

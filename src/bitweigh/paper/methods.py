@@ -43,6 +43,7 @@ def linear_scan(
     >>> codes = np.packbits([[0, 0, 1], [1, 0, 1]], axis=1)
     >>> paper.linear_scan(codes, np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]]), 1)
     SearchResult(distances=array([-0.5]), ids=array([0]))
+
     """
     order = as_bitorder(bitorder)
     checked, single = as_costs(costs, np.shape(costs)[-2] if np.ndim(costs) in (2, 3) else 0)

@@ -1,0 +1,53 @@
+# One command per task. `make help` lists them. Everything runs in .venv, which the commands make
+# themselves with the Python given by PYTHON and what PyPI has.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find cpp src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' | sort)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test test-all tools bench bench-quick lint stubs wheel clean
+
+help: ## list these commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
+
+demo: $(VENV)/demo ## real data, hashed, weighed, searched and checked, in under a minute
+	$(BIN)/python -m bitweigh.demo
+
+test: $(VENV)/test ## all tests and checks that need nothing but pip and a compiler
+	$(BIN)/python -m pytest
+
+test-all: $(VENV)/test ## the same and those that need what `make tools` installs; fails without it
+	BITWEIGH_REQUIRE_TOOLS=1 $(BIN)/python -m pytest
+
+tools: ## install, by apt, what only the deeper tests need
+	sh tools/install_tools.sh
+
+bench: $(VENV)/bench ## all benchmarks, interleaved with the peers; writes docs/benchmarks.md
+	$(BIN)/python -m benchmarks --workloads all --out build/benchmarks.json --markdown docs/benchmarks.md
+	$(BIN)/python -m benchmarks.bandwidth
+
+bench-quick: $(VENV)/bench ## a minute's worth of them
+	$(BIN)/python -m benchmarks --workloads quick
+
+lint: $(VENV)/test ## format and check the Python sources
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/mypy
+
+stubs: $(VENV)/test ## write src/bitweigh/_core.pyi anew from the compiled module
+	$(BIN)/python tools/write_stubs.py
+
+wheel: $(VENV)/test ## build a wheel into dist/
+	$(BIN)/pip wheel --no-deps -w dist .
+
+clean: ## remove everything that the commands here made
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# One stamp for each set of optional packages, made anew when a source file is newer.
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo $(VENV)/test $(VENV)/bench: $(VENV)/%: $(VENV)/bin/python pyproject.toml CMakeLists.txt $(SOURCES)
+	$(BIN)/pip install --quiet --upgrade-strategy only-if-needed '.[$*]'
+	@touch $@

@@ -1,0 +1,63 @@
+"""The compiled engine of bitweigh. Private: use bitweigh.Index."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
+
+
+class Tuning:
+    """What tests change so that small inputs reach every path."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def warm_up_rows(self) -> int:
+        """Rows sampled for the first bound."""
+
+    @warm_up_rows.setter
+    def warm_up_rows(self, arg: int, /) -> None: ...
+
+    @property
+    def warm_up_per_k(self) -> int:
+        """And for each neighbour wanted."""
+
+    @warm_up_per_k.setter
+    def warm_up_per_k(self, arg: int, /) -> None: ...
+
+    @property
+    def narrow_max_bits(self) -> int:
+        """Longer codes use 16-bit sums."""
+
+    @narrow_max_bits.setter
+    def narrow_max_bits(self, arg: int, /) -> None: ...
+
+class Segment:
+    """Rows in blocks with their ids; immutable."""
+
+    def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_bits: int) -> None: ...
+
+def kernel_names() -> list[str]:
+    """Kernels that this machine can run, fastest first."""
+
+def pack_blocks(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+    """Codes (n, n_bytes) as blocks of 32 rows."""
+
+def unpack_rows(segment: Segment, n_bytes: int, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:
+    """The codes of the given rows, (len(rows), n_bytes)."""
+
+def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_bits: int, bitorder: str) -> int:
+    """First row with an unused bit set, or the number of rows."""
+
+def search(segments: Sequence[Segment], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], k: int, *, bitorder: str, kernel: str, threads: int, cap_threads: bool, single: bool, tuning: Tuning) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None, None))], Annotated[NDArray[numpy.int64], dict(shape=(None, None))], Annotated[NDArray[numpy.int64], dict(shape=(None, None))]]:
+    """distances (nq, k), ids (nq, k), counters (nq, len(counter_names))."""
+
+def linear_scan(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], k: int, bitorder: str) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """The paper's Linear Scan: distances (k,), row numbers (k,)."""
+
+counter_names: tuple[str, ...] = ...
+
+max_segment_rows: int = 4294967232
+
+version: str
