@@ -3,13 +3,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
-#include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings/block_memory.h"
@@ -27,34 +27,26 @@ namespace {
 
 template <class Value, std::size_t ndim>
 using Input = nb::ndarray<const Value, nb::ndim<ndim>, nb::c_contig, nb::device::cpu>;
+// An array of the caller's that is written to.
 template <class Value, std::size_t ndim>
-using Output = nb::ndarray<nb::numpy, Value, nb::ndim<ndim>>;
+using Output = nb::ndarray<Value, nb::ndim<ndim>, nb::c_contig, nb::device::cpu>;
 using Codes = Input<std::uint8_t, 2>;
 using Blocks = Input<std::uint8_t, 1>;
 using Ids = Input<Id, 1>;
 using Costs = Input<double, 3>;
 
-// A new NumPy array that owns its memory, and where to write it.
-template <class Value, std::size_t ndim>
-std::pair<Value*, Output<Value, ndim>> new_array(const std::size_t (&shape)[ndim]) {
-    std::size_t size = 1;
-    for (std::size_t length : shape) size *= length;
-    auto* data = new Value[size];
-    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<Value*>(p); });
-    return {data, Output<Value, ndim>(data, ndim, shape, owner)};
-}
-
 // A segment together with the arrays it reads, which it keeps alive.
 struct SegmentArrays {
     Blocks blocks;
     Ids ids;
+    std::size_t n_bytes;
     Segment view;
 
     SegmentArrays(Blocks blocks_in, Ids ids_in, std::size_t n_bits)
-        : blocks(std::move(blocks_in)), ids(std::move(ids_in)) {
+        : blocks(std::move(blocks_in)), ids(std::move(ids_in)), n_bytes(bytes_of(n_bits)) {
         const std::size_t rows = ids.shape(0);
         if (rows >= max_segment_rows) throw std::invalid_argument("a segment has too many rows");
-        if (blocks.shape(0) != blocks_of(rows) * block_rows * bytes_of(n_bits)) {
+        if (blocks.shape(0) != blocks_of(rows) * block_rows * n_bytes) {
             throw std::invalid_argument("blocks and ids do not have the same number of rows");
         }
         view = {blocks.data(), ids.data(), rows};
@@ -113,67 +105,76 @@ void check_costs(const Costs& costs, bool single) {
     }
 }
 
-using CounterArray = Output<std::int64_t, 2>;
 constexpr const char* counter_names[] = {"rows_scored_directly", "rows_scanned",
                                          "rows_scanned_wide",    "candidates",
                                          "rescales",             "capped_entries"};
 
-CounterArray counter_array(const std::vector<SearchCounters>& counters) {
-    auto [data, array] = new_array<std::int64_t, 2>({counters.size(), std::size(counter_names)});
+void write_counters(const std::vector<SearchCounters>& counters, std::int64_t* out) {
     for (const SearchCounters& c : counters) {
         for (std::uint64_t count : {c.rows_scored_directly, c.rows_scanned, c.rows_scanned_wide,
                                     c.candidates, c.rescales, c.capped_entries}) {
-            *data++ = static_cast<std::int64_t>(count);
+            *out++ = static_cast<std::int64_t>(count);
         }
     }
-    return array;
 }
 
-std::tuple<Output<double, 2>, Output<Id, 2>, CounterArray> search_segments(
-    const std::vector<const SegmentArrays*>& segments, const Costs& costs, std::size_t k,
-    const std::string& bitorder, const std::string& kernel, std::size_t threads, bool cap_threads,
-    bool single, const Tuning& tuning) {
+void search_segments(const std::vector<const SegmentArrays*>& segments, const Costs& costs,
+                     const Output<double, 2>& distances, const Output<Id, 2>& ids,
+                     const Output<std::int64_t, 2>& counters, const std::string& bitorder,
+                     const std::string& kernel, std::size_t threads, bool cap_threads, bool single,
+                     const Tuning& tuning) {
     check_costs(costs, single);
+    const std::size_t n_queries = costs.shape(0);
+    const std::size_t k = distances.shape(1);
+    if (distances.shape(0) != n_queries || ids.shape(0) != n_queries || ids.shape(1) != k ||
+        counters.shape(0) != n_queries || counters.shape(1) != std::size(counter_names)) {
+        throw std::invalid_argument("the arrays for the answer do not fit the queries");
+    }
     std::vector<Segment> views;
     for (const SegmentArrays* segment : segments) views.push_back(segment->view);
-    const std::size_t n_queries = costs.shape(0);
-    auto [distances, distance_array] = new_array<double, 2>({n_queries, k});
-    auto [ids, id_array] = new_array<Id, 2>({n_queries, k});
-    std::vector<SearchCounters> counters(n_queries);
-    const SearchRequest request{views,     costs.shape(1), order_named(bitorder),
-                                costs.data(), n_queries,      k,
-                                &kernel_named(kernel), threads, cap_threads, tuning};
+    std::vector<SearchCounters> counted(n_queries);
+    const SearchRequest request{.segments = views,
+                                .n_bits = costs.shape(1),
+                                .order = order_named(bitorder),
+                                .costs = costs.data(),
+                                .n_queries = n_queries,
+                                .k = k,
+                                .kernel = &kernel_named(kernel),
+                                .threads = threads,
+                                .cap_threads = cap_threads,
+                                .tuning = tuning};
     try {
         const nb::gil_scoped_release release;
-        search(request, {distances, ids, counters.data()}, SignalCheck());
+        search(request, {distances.data(), ids.data(), counted.data()}, SignalCheck());
     } catch (const Interrupted&) {
         throw nb::python_error();
     }
-    return {distance_array, id_array, counter_array(counters)};
+    write_counters(counted, counters.data());
 }
 
-Output<std::uint8_t, 1> pack(const Codes& codes) {
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> pack(const Codes& codes) {
     const std::size_t bytes = blocks_of(codes.shape(0)) * block_rows * codes.shape(1);
-    BlockMemory memory(bytes);
+    auto memory = std::make_unique<BlockMemory>(bytes);
     {
         const nb::gil_scoped_release release;
-        pack_blocks(codes.data(), codes.shape(0), codes.shape(1), memory.data());
+        pack_blocks(codes.data(), codes.shape(0), codes.shape(1), memory->data());
     }
-    std::uint8_t* data = memory.data();
-    auto* owned = new BlockMemory(std::move(memory));
-    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<BlockMemory*>(p); });
-    return Output<std::uint8_t, 1>(data, {bytes}, owner);
+    std::uint8_t* data = memory->data();
+    nb::capsule owner(memory.release(),
+                      [](void* p) noexcept { delete static_cast<BlockMemory*>(p); });
+    return {data, {bytes}, owner};
 }
 
-Output<std::uint8_t, 2> unpack(const SegmentArrays& segment, std::size_t n_bytes,
-                               const Input<Row, 1>& rows) {
+void unpack(const SegmentArrays& segment, const Input<Row, 1>& rows,
+            const Output<std::uint8_t, 2>& codes) {
+    if (codes.shape(0) != rows.shape(0) || codes.shape(1) != segment.n_bytes) {
+        throw std::invalid_argument("the array for the codes does not fit the rows");
+    }
     for (std::size_t i = 0; i < rows.shape(0); ++i) {
         if (rows.data()[i] >= segment.view.rows) throw std::out_of_range("no such row");
     }
-    auto [data, array] = new_array<std::uint8_t, 2>({rows.shape(0), n_bytes});
     const nb::gil_scoped_release release;
-    unpack_rows(segment.view.blocks, n_bytes, rows.data(), rows.shape(0), data);
-    return array;
+    unpack_rows(segment.view.blocks, segment.n_bytes, rows.data(), rows.shape(0), codes.data());
 }
 
 std::size_t stray_row(const Codes& codes, std::size_t n_bits, const std::string& bitorder) {
@@ -181,24 +182,23 @@ std::size_t stray_row(const Codes& codes, std::size_t n_bits, const std::string&
     return first_stray_row(codes.data(), codes.shape(0), codes.shape(1), unused);
 }
 
-std::tuple<Output<double, 1>, Output<Id, 1>> linear_scan(const Codes& codes,
-                                                         const Input<double, 2>& costs,
-                                                         std::size_t k,
-                                                         const std::string& bitorder) {
-    std::vector<Neighbour> found;
-    {
-        const nb::gil_scoped_release release;
-        found = paper::linear_scan(codes.data(), codes.shape(0), costs.data(), costs.shape(0),
-                                   order_named(bitorder), k);
+// `costs` is one query, (1, n_bits, 2).
+void linear_scan(const Codes& codes, const Costs& costs, const Output<double, 1>& distances,
+                 const Output<Id, 1>& ids, const std::string& bitorder) {
+    check_costs(costs, true);
+    const std::size_t k = distances.shape(0);
+    if (costs.shape(0) != 1 || ids.shape(0) != k || codes.shape(1) != bytes_of(costs.shape(1))) {
+        throw std::invalid_argument("the arrays do not fit each other");
     }
-    auto [distances, distance_array] = new_array<double, 1>({k});
-    auto [ids, id_array] = new_array<Id, 1>({k});
+    const nb::gil_scoped_release release;
+    const std::vector<Neighbour> found =
+        paper::linear_scan(codes.data(), codes.shape(0), costs.data(), costs.shape(1),
+                           order_named(bitorder), k);
     for (std::size_t i = 0; i < k; ++i) {
         const bool padded = i >= found.size();
-        distances[i] = padded ? padding_distance : found[i].distance;
-        ids[i] = padded ? padding_id : found[i].id;
+        distances.data()[i] = padded ? padding_distance : found[i].distance;
+        ids.data()[i] = padded ? padding_id : found[i].id;
     }
-    return {distance_array, id_array};
 }
 
 }  // namespace
@@ -217,15 +217,17 @@ NB_MODULE(_core, m) {
 
     m.def("kernel_names", &kernel_names, "Kernels that this machine can run, fastest first.");
     m.def("pack_blocks", &pack, "codes"_a, "Codes (n, n_bytes) as blocks of 32 rows.");
-    m.def("unpack_rows", &unpack, "segment"_a, "n_bytes"_a, "rows"_a,
-          "The codes of the given rows, (len(rows), n_bytes).");
+    m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a,
+          "Write the codes of the given rows into codes (len(rows), n_bytes).");
     m.def("first_stray_row", &stray_row, "codes"_a, "n_bits"_a, "bitorder"_a,
           "First row with an unused bit set, or the number of rows.");
-    m.def("search", &search_segments, "segments"_a, "costs"_a, "k"_a, nb::kw_only(), "bitorder"_a,
-          "kernel"_a, "threads"_a, "cap_threads"_a, "single"_a, "tuning"_a,
-          "distances (nq, k), ids (nq, k), counters (nq, len(counter_names)).");
-    m.def("linear_scan", &linear_scan, "codes"_a, "costs"_a, "k"_a, "bitorder"_a,
-          "The paper's Linear Scan: distances (k,), row numbers (k,).");
+    m.def("search", &search_segments, "segments"_a, "costs"_a, "distances"_a, "ids"_a, "counters"_a,
+          nb::kw_only(), "bitorder"_a, "kernel"_a, "threads"_a, "cap_threads"_a, "single"_a,
+          "tuning"_a,
+          "Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into\n"
+          "counters (nq, len(counter_names)).");
+    m.def("linear_scan", &linear_scan, "codes"_a, "costs"_a, "distances"_a, "ids"_a, "bitorder"_a,
+          "The paper's Linear Scan: write the k nearest into distances (k,) and row numbers (k,).");
 
     nb::list names;
     for (const char* name : counter_names) names.append(name);

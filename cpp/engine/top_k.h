@@ -2,8 +2,8 @@
 //
 // Entries are appended; when the buffer is full, the K nearest are selected and the rest dropped.
 // That costs a few nanoseconds an entry where a heap costs a mispredicted branch for each level.
-// The price is a `worst` that falls a little later: with half of K to spare about 1.2x as many
-// entries come.
+// The price is a `worst` that falls a little later, and so a few more entries. Room for half of K
+// more measured best from K = 10 to 1000; K itself is as fast, a quarter 5-10 % slower.
 //
 // A bound may be given from outside: a distance that the K-th best of the whole search is known
 // not to exceed. `worst` is the smaller of the two, so it only falls.
@@ -24,7 +24,7 @@ template <class Entry>
 class TopK {
 public:
     // k >= 1.
-    explicit TopK(std::size_t k) : k_(k), room_(k + std::max<std::size_t>(1, k)) {}
+    explicit TopK(std::size_t k) : k_(k), room_(k + k / 2) {}
 
     // No row farther than this can be among the K nearest; equal ones can, by their id.
     double worst() const { return worst_; }
@@ -35,7 +35,7 @@ public:
     void offer(const Entry& entry) {
         if (selected_ && !nearer(entry, kth_)) return;
         entries_.push_back(entry);
-        if (entries_.size() == room_) select();
+        if (entries_.size() >= room_) select();
     }
 
     // The K nearest in rising order, or all if fewer came; leaves this empty.

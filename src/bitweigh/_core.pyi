@@ -44,17 +44,22 @@ def kernel_names() -> list[str]:
 def pack_blocks(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
     """Codes (n, n_bytes) as blocks of 32 rows."""
 
-def unpack_rows(segment: Segment, n_bytes: int, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:
-    """The codes of the given rows, (len(rows), n_bytes)."""
+def unpack_rows(segment: Segment, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """Write the codes of the given rows into codes (len(rows), n_bytes)."""
 
 def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_bits: int, bitorder: str) -> int:
     """First row with an unused bit set, or the number of rows."""
 
-def search(segments: Sequence[Segment], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], k: int, *, bitorder: str, kernel: str, threads: int, cap_threads: bool, single: bool, tuning: Tuning) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None, None))], Annotated[NDArray[numpy.int64], dict(shape=(None, None))], Annotated[NDArray[numpy.int64], dict(shape=(None, None))]]:
-    """distances (nq, k), ids (nq, k), counters (nq, len(counter_names))."""
+def search(segments: Sequence[Segment], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], *, bitorder: str, kernel: str, threads: int, cap_threads: bool, single: bool, tuning: Tuning) -> None:
+    """
+    Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into
+    counters (nq, len(counter_names)).
+    """
 
-def linear_scan(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], k: int, bitorder: str) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
-    """The paper's Linear Scan: distances (k,), row numbers (k,)."""
+def linear_scan(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], bitorder: str) -> None:
+    """
+    The paper's Linear Scan: write the k nearest into distances (k,) and row numbers (k,).
+    """
 
 counter_names: tuple[str, ...] = ...
 

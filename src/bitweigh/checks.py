@@ -100,9 +100,8 @@ def as_floats(values: object, name: str) -> Floats:
     """An array of dtype float32 or float64 in native byte order."""
     array = _as_array(values, name)
     if array.dtype != np.float32 and array.dtype != np.float64:
-        raise TypeError(f"{name} must have dtype float32 or float64, got {array.dtype}")
-    if not array.dtype.isnative:
-        raise TypeError(f"{name} must be in native byte order, got {array.dtype.str}")
+        order = "" if array.dtype.isnative else " in native byte order"
+        raise TypeError(f"{name} must have dtype float32 or float64{order}, got {array.dtype}")
     return array
 
 

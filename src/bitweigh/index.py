@@ -216,10 +216,15 @@ class Index:
         else:
             workers = as_integer(threads, "threads", 1, _MAX_THREADS)
         state = self._state
-        distances, ids, counters = _core.search(
+        distances = np.empty((len(checked), k))
+        ids = np.empty((len(checked), k), dtype=np.int64)
+        counters = np.empty((len(checked), len(SearchStats._fields)), dtype=np.int64)
+        _core.search(
             [part.core for part in state.parts()],
             checked,
-            k,
+            distances,
+            ids,
+            counters,
             bitorder=self._bitorder,
             kernel=self._kernel,
             threads=workers,

@@ -49,7 +49,9 @@ def distances(
     checked, single = as_costs(costs, n_bits)
     packed = as_codes(codes, n_bits, order)
     if not np.isfinite(checked).all():
-        raise ValueError("costs must be finite")
+        raise ValueError("every cost must be finite")
+    if (np.abs(checked / 2**1020).sum(axis=(1, 2)) > 1).any():
+        raise ValueError("the absolute values of a query's costs must add up to at most 2**1020")
     bits = np.unpackbits(packed, axis=1, count=n_bits, bitorder=order)
     result = np.empty((len(checked), len(packed)))
     for query, own in enumerate(checked):

@@ -52,7 +52,9 @@ class Segment:
 
     def codes(self, rows: Rows) -> Codes:
         """The codes of the given rows, (len(rows), n_bytes)."""
-        return _core.unpack_rows(self.core, self.n_bytes, rows)
+        codes = np.empty((len(rows), self.n_bytes), dtype=np.uint8)
+        _core.unpack_rows(self.core, rows, codes)
+        return codes
 
     def all_codes(self) -> Codes:
         """The codes of all rows, (n, n_bytes)."""

@@ -50,4 +50,6 @@ def linear_scan(
     if not single:
         raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
     packed = as_codes(codes, checked.shape[1], order)
-    return SearchResult(*_core.linear_scan(packed, checked[0], as_k(k), order))
+    found = SearchResult(np.empty(as_k(k)), np.empty(as_k(k), dtype=np.int64))
+    _core.linear_scan(packed, checked, found.distances, found.ids, order)
+    return found

@@ -1,0 +1,222 @@
+"""Searches for Hypothesis to draw: ugly codes, adversarial costs, and the settings to run them in.
+
+Arrays are made from a drawn seed and a drawn kind: that keeps large cases cheap to draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import bitweigh
+from bitweigh import _core
+from bitweigh.checks import BitOrder, Codes, Ids
+
+Costs = NDArray[np.float64] | NDArray[np.float32]
+Rng = np.random.Generator
+KERNELS = _core.kernel_names()
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is asked: rows, ids, queries."""
+
+    n_bits: int
+    bitorder: BitOrder
+    codes: Codes
+    ids: Ids | None
+    costs: Costs
+    k: int
+
+    def reference(self) -> bitweigh.SearchResult:
+        """The answer by definition."""
+        return bitweigh.reference.search(
+            self.codes, self.costs, self.k, ids=self.ids, bitorder=self.bitorder
+        )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How it is answered: nothing here may change the answer."""
+
+    kernel: str
+    threads: int | None
+    segment_rows: int | None
+    adds: int
+    warm_up_rows: int
+    narrow_max_bits: int
+
+    def index(self, case: Case) -> bitweigh.Index:
+        """An index of the case's rows, added in pieces."""
+        index = bitweigh.Index(case.n_bits, bitorder=case.bitorder)
+        index._kernel = self.kernel
+        index._tuning.warm_up_rows = self.warm_up_rows
+        index._tuning.warm_up_per_k = 1 if self.warm_up_rows == 32 else 8
+        index._tuning.narrow_max_bits = self.narrow_max_bits
+        if self.segment_rows is not None:
+            index._segment_rows = self.segment_rows
+            index._tail_rows = max(1, self.segment_rows // 2)
+        for piece in np.array_split(np.arange(len(case.codes)), self.adds):
+            index.add(case.codes[piece], None if case.ids is None else case.ids[piece])
+        return index
+
+
+def _random_bits(rng: Rng, n: int, n_bits: int) -> NDArray[np.bool_]:
+    return rng.random((n, n_bits)) < 0.5
+
+
+def _skewed_bits(rng: Rng, n: int, n_bits: int) -> NDArray[np.bool_]:
+    return rng.random((n, n_bits)) < rng.random(n_bits) ** 3
+
+
+def _few_distinct(rng: Rng, n: int, n_bits: int) -> NDArray[np.bool_]:
+    return _random_bits(rng, 5, n_bits)[rng.integers(0, 5, n)]
+
+
+def _all_equal(rng: Rng, n: int, n_bits: int) -> NDArray[np.bool_]:
+    return np.repeat(_random_bits(rng, 1, n_bits), n, axis=0)
+
+
+def _near_one_code(rng: Rng, n: int, n_bits: int) -> NDArray[np.bool_]:
+    return _all_equal(rng, n, n_bits) ^ (rng.random((n, n_bits)) < 2 / n_bits)
+
+
+BITS: list[Callable[[Rng, int, int], NDArray[np.bool_]]] = [
+    _random_bits,
+    _skewed_bits,
+    _few_distinct,
+    _all_equal,
+    _near_one_code,
+]
+
+
+def _normal(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    return rng.standard_normal(shape)
+
+
+def _normal32(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def _squares(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    """What Asym makes: a near and a far mean."""
+    query = rng.standard_normal((*shape[:-1], 1))
+    return (query - np.array([-0.8, 0.8])) ** 2
+
+
+def _small_integers(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    return rng.integers(-2, 3, shape).astype(np.float64)
+
+
+def _zeros_of_both_signs(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    return np.where(rng.random(shape) < 0.5, 0.0, -0.0)
+
+
+def _mostly_zero(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    return np.where(rng.random(shape) < 0.1, rng.standard_normal(shape), -0.0)
+
+
+def _all_costs_equal(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    return np.full(shape, rng.standard_normal())
+
+
+def _cancelling(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    """Pairs of huge bits that cancel, whatever their values: the small bits decide."""
+    costs = rng.standard_normal(shape)
+    huge = 10.0 ** rng.integers(8, 20)
+    half = shape[-2] // 2
+    chosen = rng.random((*shape[:-2], half)) < 0.3
+    costs[..., :half, :] += huge * chosen[..., np.newaxis]
+    costs[..., half : 2 * half, :] -= huge * chosen[..., np.newaxis]
+    return costs
+
+
+def _one_huge_bit(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    costs = rng.standard_normal(shape)
+    costs[..., rng.integers(shape[-2]), :] *= 1e15
+    return costs
+
+
+def _subnormal(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    return rng.integers(-9, 10, shape) * 5e-324
+
+
+def _extreme_range(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    return rng.standard_normal(shape) * 10.0 ** rng.choice([-300.0, 0.0, 300.0], shape)
+
+
+def _hamming(rng: Rng, shape: tuple[int, ...]) -> Costs:
+    ones = rng.random(shape[:-1]) < 0.5
+    return np.stack([ones, ~ones], axis=-1).astype(np.float64)
+
+
+COSTS: list[Callable[[Rng, tuple[int, ...]], Costs]] = [
+    _normal,
+    _normal32,
+    _squares,
+    _small_integers,
+    _zeros_of_both_signs,
+    _mostly_zero,
+    _all_costs_equal,
+    _cancelling,
+    _one_huge_bit,
+    _subnormal,
+    _extreme_range,
+    _hamming,
+]
+
+AWKWARD_BITS = [1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 255, 256, 257, 264, 512, 520]
+AWKWARD_ROWS = [0, 1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 160, 500, 1000, 2000]
+BIT_COUNTS = st.sampled_from(AWKWARD_BITS) | st.integers(1, 520)
+ROW_COUNTS = st.sampled_from(AWKWARD_ROWS) | st.integers(0, 2000)
+
+
+def _ids(rng: Rng, kind: str, n: int) -> Ids | None:
+    if kind == "default":
+        return None
+    if kind == "descending":
+        return np.arange(n)[::-1] + 5
+    return rng.choice(2**62, n, replace=False) if n else np.empty(0, dtype=np.int64)
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn,
+    bits: st.SearchStrategy[int] = BIT_COUNTS,
+    rows: st.SearchStrategy[int] = ROW_COUNTS,
+    most_queries: int = 4,
+) -> Case:
+    """A search over ugly data."""
+    n_bits = draw(bits)
+    n = draw(rows)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    order: BitOrder = draw(st.sampled_from(["big", "little"]))
+    unpacked = draw(st.sampled_from(BITS))(rng, n, n_bits)
+    codes = np.packbits(unpacked, axis=1, bitorder=order)
+    queries = draw(st.none() | st.integers(0, most_queries))
+    shape = (n_bits, 2) if queries is None else (queries, n_bits, 2)
+    costs = draw(st.sampled_from(COSTS))(rng, shape)
+    if draw(st.booleans()):
+        costs = np.asfortranarray(costs)
+    k = draw(st.integers(1, n + 3) | st.sampled_from([1, 2, 10, 100]))
+    ids = _ids(rng, draw(st.sampled_from(["default", "descending", "scattered"])), n)
+    return Case(n_bits, order, codes, ids, costs, k)
+
+
+def settings_to_run(kernel: str | None = None) -> st.SearchStrategy[Setting]:
+    """Ways to run a search; `kernel` fixes that one."""
+    return st.builds(
+        Setting,
+        kernel=st.sampled_from(KERNELS) if kernel is None else st.just(kernel),
+        threads=st.sampled_from([1, 2, 7, None]),
+        segment_rows=st.none() | st.sampled_from([1, 31, 100, 333, 1000]),
+        adds=st.integers(1, 4),
+        # 32 rows of warm-up let small cases reach the kernel.
+        warm_up_rows=st.sampled_from([32, 32, 32, 1024]),
+        # 0: 16-bit sums for every length; 8192: 8-bit sums for every length.
+        narrow_max_bits=st.sampled_from([256, 256, 0, 8192]),
+    )

@@ -1,0 +1,14 @@
+"""Settings for all tests: how Hypothesis runs, and what a missing tool means."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "bitweigh",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("bitweigh")

@@ -1,0 +1,166 @@
+"""The quality gate, as tests: lint, types, layers, sizes, stubs."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PYTHON = sorted((ROOT / "src").rglob("*.py"))
+CPP = sorted(path for end in ("h", "cpp") for path in (ROOT / "cpp").rglob(f"*.{end}"))
+OTHER_PYTHON = sorted(
+    path for folder in ("tests", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py")
+)
+
+# Imports and includes point from later layers to earlier ones, never within a layer (but a folder
+# may use itself).
+PYTHON_LAYERS = [
+    {"_core"},
+    {"checks", "results", "machine"},
+    {"reference", "costs", "segments"},
+    {"index"},
+    {"paper"},
+    {"__init__"},
+    {"demo"},
+]
+CPP_LAYERS = [
+    {"engine/types.h", "engine/tuning.h", "engine/kth_smallest.h"},
+    {"engine/bits", "engine/top_k.h", "engine/segment.h", "engine/parallel.h"},
+    {"engine/cost_table", "engine/scan"},
+    {"engine/bound_tables"},
+    {"engine/scan_query"},
+    {"engine/search"},
+    {"paper"},
+    {"bindings", "tests"},
+]
+
+
+def tool(*arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_ruff_finds_nothing() -> None:
+    tool("ruff", "check", ".")
+
+
+def test_the_sources_are_formatted() -> None:
+    tool("ruff", "format", "--check", ".")
+
+
+def test_mypy_strict_finds_nothing() -> None:
+    tool("mypy")
+
+
+def test_the_stub_of_the_compiled_module_is_fresh(tmp_path: Path) -> None:
+    fresh = tmp_path / "_core.pyi"
+    subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "write_stubs.py"), str(fresh)],
+        check=True,
+        cwd=tmp_path,
+    )
+    checked_in = (ROOT / "src" / "bitweigh" / "_core.pyi").read_text()
+    assert fresh.read_text() == checked_in, "run `make stubs`"
+
+
+def layer_of(name: str, layers: list[set[str]]) -> int:
+    """The layer of a file, by its longest listed prefix."""
+    for level, members in enumerate(layers):
+        if any(name == m or name.startswith((m + "/", m + ".")) for m in members):
+            return level
+    raise AssertionError(f"{name} has no place in the layers of {__file__}")
+
+
+def unit_of(name: str, layers: list[set[str]]) -> str:
+    """What the layers list: a file, a pair of files, or a folder."""
+    (unit,) = [
+        member
+        for members in layers
+        for member in members
+        if name == member or name.startswith((member + "/", member + "."))
+    ]
+    return unit
+
+
+def check_layers(uses: list[tuple[str, str]], layers: list[set[str]]) -> None:
+    for user, used in uses:
+        if unit_of(user, layers) == unit_of(used, layers):
+            continue
+        assert layer_of(used, layers) < layer_of(user, layers), f"{user} must not use {used}"
+
+
+def test_python_imports_point_one_way() -> None:
+    uses = []
+    for path in PYTHON:
+        name = path.relative_to(ROOT / "src" / "bitweigh").with_suffix("").as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "bitweigh":
+                uses += [(name, alias.name.split(".")[0]) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bitweigh."):
+                uses.append((name, str(node.module).split(".")[1]))
+    listed = {member for members in PYTHON_LAYERS for member in members}
+    assert len(uses) > 10
+    check_layers([(a, b if b in listed else "__init__") for a, b in uses], PYTHON_LAYERS)
+
+
+def test_cpp_includes_point_one_way() -> None:
+    uses = []
+    for path in CPP:
+        name = path.relative_to(ROOT / "cpp").as_posix()
+        uses += [(name, used) for used in re.findall(r'#include "(.+)"', path.read_text())]
+    assert len(uses) > 20
+    check_layers([(a, b) for a, b in uses if "/" in b], CPP_LAYERS)
+
+
+@pytest.mark.parametrize("folder", ["engine", "paper"])
+def test_the_engine_knows_no_python_and_does_no_input_or_output(folder: str) -> None:
+    forbidden = re.compile(r"#include <(Python|nanobind|iostream|fstream|cstdio|sstream)|printf\(")
+    for path in (ROOT / "cpp" / folder).rglob("*.*"):
+        assert not forbidden.search(path.read_text()), path
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    for path in PYTHON + CPP + OTHER_PYTHON:
+        assert len(path.read_text().splitlines()) <= 400, f"{path} wants a seam"
+
+
+def test_no_function_is_longer_than_60_lines() -> None:
+    for path in PYTHON + OTHER_PYTHON:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            length = (body[-1].end_lineno or 0) - body[0].lineno if body else 0
+            assert length <= 60, f"{path}: {node.name} wants a seam"
+
+
+def test_every_file_says_what_it_owns() -> None:
+    for path in PYTHON + OTHER_PYTHON:
+        assert ast.get_docstring(ast.parse(path.read_text())), path
+    for path in CPP:
+        if path.suffix == ".h" or not path.with_suffix(".h").exists():
+            assert path.read_text().startswith("//"), path
+
+
+def test_no_file_is_called_utils() -> None:
+    for path in PYTHON + CPP + OTHER_PYTHON:
+        assert path.stem not in {"utils", "util", "common", "misc", "helpers"}, path
+
+
+def test_every_public_name_has_a_docstring_with_an_example() -> None:
+    import bitweigh
+
+    public = [getattr(bitweigh, name) for name in bitweigh.__all__ if name[0] != "_"]
+    modules = [bitweigh.costs, bitweigh.reference]
+    public += [getattr(module, name) for module in modules for name in module.__all__]
+    for thing in public:
+        assert thing.__doc__, thing
+        if callable(thing) and not issubclass(type(thing), type):
+            assert ">>>" in thing.__doc__, f"{thing} has no example"

@@ -1,0 +1,128 @@
+"""Threads, interruption and fork."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import bitweigh
+
+CODES = np.random.default_rng(0).integers(0, 256, (20_000, 8), dtype=np.uint8)
+COSTS = np.random.default_rng(1).standard_normal((8, 64, 2))
+
+
+def filled() -> bitweigh.Index:
+    index = bitweigh.Index(64)
+    index.add(CODES)
+    return index
+
+
+def test_many_python_threads_search_one_index() -> None:
+    index = filled()
+    expected = index.search(COSTS, 10)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda i: index.search(COSTS, 10, threads=1 + i % 3), range(40)))
+    for answer in answers:
+        np.testing.assert_array_equal(answer.ids, expected.ids)
+        np.testing.assert_array_equal(answer.distances, expected.distances)
+
+
+def test_each_search_sees_one_state_while_another_thread_adds() -> None:
+    # Row i costs -i: a search that saw exactly the first n rows answers n - 1, n - 2, n - 3.
+    n_rows = 1500
+    codes = (np.arange(n_rows)[:, np.newaxis] >> np.array([8, 0])).astype(np.uint8)
+    weights = -(2.0 ** np.arange(15, -1, -1))
+    costs = np.stack([np.zeros(16), weights], axis=-1)
+    index = bitweigh.Index(16)
+    index._tail_rows = 32
+    failures: list[str] = []
+    done = threading.Event()
+
+    def search() -> None:
+        while not done.is_set():
+            before = len(index)
+            found = index.search(costs, 3)
+            after = len(index)
+            seen = int(found.ids[0]) + 1
+            expected = [seen - 1, seen - 2, seen - 3]
+            if seen >= 3 and (found.ids.tolist() != expected or not before <= seen <= after):
+                failures.append(f"{found.ids.tolist()} between {before} and {after}")
+
+    searchers = [threading.Thread(target=search) for _ in range(3)]
+    for searcher in searchers:
+        searcher.start()
+    for row in range(n_rows):
+        index.add(codes[row : row + 1])
+    done.set()
+    for searcher in searchers:
+        searcher.join()
+    assert not failures, failures[:3]
+
+
+def test_concurrent_adds_lose_nothing() -> None:
+    index = bitweigh.Index(64)
+    index._tail_rows = 50
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda i: index.add(CODES[10 * i : 10 * i + 10]), range(60)))
+    assert len(index) == 600
+    assert len(np.unique(index.search(COSTS[0], 600).ids)) == 600
+
+
+INTERRUPTED = """
+import sys, time
+import numpy as np, bitweigh
+rng = np.random.default_rng(0)
+index = bitweigh.Index(512)
+index.add(rng.integers(0, 256, (200_000, 64), dtype=np.uint8))
+costs = rng.standard_normal((20_000, 512, 2)).astype(np.float32)
+print("ready", flush=True)
+try:
+    index.search(costs, 10, threads=int(sys.argv[1]))
+except KeyboardInterrupt:
+    print("interrupted", time.time(), flush=True)
+    assert index.search(costs[0], 1).ids.shape == (1,)
+    print("usable", flush=True)
+"""
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_ctrl_c_ends_a_long_search_and_leaves_the_index_usable(threads: str) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, threads], stdout=subprocess.PIPE, text=True
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        sent = time.time()
+        child.send_signal(signal.SIGINT)
+        word, when = child.stdout.readline().split()
+        assert word == "interrupted"
+        # The promise is 200 ms; a loaded test machine gets more.
+        assert float(when) - sent < 2.0
+        assert child.stdout.readline() == "usable\n"
+    assert child.returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_searches_with_threads() -> None:
+    index = filled()
+    expected = index.search(COSTS, 5, threads=2)
+    context = multiprocessing.get_context("fork")
+    receive, send = context.Pipe()
+    child = context.Process(target=lambda: send.send(index.search(COSTS, 5, threads=2).ids))
+    child.start()
+    assert receive.poll(30)
+    np.testing.assert_array_equal(receive.recv(), expected.ids)
+    child.join(30)
+    assert child.exitcode == 0

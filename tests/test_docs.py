@@ -1,0 +1,53 @@
+"""The examples that people read: docstrings, README and docs run as they stand."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import bitweigh
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(bitweigh.__path__, "bitweigh.")
+    if not module.name.endswith(("_core", "__main__"))
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples_run(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_run_from_top_to_bottom(page: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    namespace: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), namespace)
+
+
+def test_the_readme_starts_with_a_runnable_example() -> None:
+    first_screen = "".join(PAGES[0].read_text().splitlines(keepends=True)[:45])
+    assert "pip install" in first_screen
+    assert "```python" in first_screen
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_make_command_named_in_the_docs_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        for command in re.findall(r"`make ([a-z-]+)`", page.read_text()):
+            assert re.search(rf"^{command}:", makefile, re.MULTILINE), f"{page.name}: {command}"
