@@ -152,6 +152,8 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: costs.from_weights(CODES[0], np.ones((3, 12, 2))), ValueError, "single query"),
     "queries of another length than weights": (
         lambda: costs.from_weights(CODES, np.ones(24)), ValueError, r"queries must have shape \(n, 3\)"),
+    "a single query of another length than weights": (
+        lambda: costs.from_weights(CODES[0], np.ones(24)), ValueError, r"shape \(3,\) or .*got \(2,\)"),
     "queries with stray bits": (
         lambda: costs.hamming(np.array([0, 1], U8), 12), ValueError, r"queries\[0\] has unused bits"),
     "queries float to hamming": (

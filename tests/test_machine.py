@@ -51,7 +51,7 @@ def test_the_environment_sets_the_threads(monkeypatch: pytest.MonkeyPatch) -> No
     assert bitweigh.info().threads == 3
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5"])
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "1025"])
 def test_nonsense_for_threads_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BITWEIGH_THREADS", value)
     with pytest.raises(ValueError, match=f"BITWEIGH_THREADS .* got '{value}'"):

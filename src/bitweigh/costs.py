@@ -154,6 +154,11 @@ def _query_bits(
 ) -> tuple[NDArray[np.bool_], bool]:
     """Unpacked bits (nq, n_bits), and whether a single query came."""
     single = np.ndim(queries) == 1
+    if single and len(np.asarray(queries)) != (n_bits + 7) // 8:
+        raise ValueError(
+            f"queries must have shape ({(n_bits + 7) // 8},) or (nq, {(n_bits + 7) // 8}) "
+            f"for {n_bits} bits, got {np.shape(queries)}"
+        )
     packed = as_codes(
         np.asarray(queries)[np.newaxis] if single else queries, n_bits, bitorder, name="queries"
     )

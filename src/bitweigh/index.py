@@ -27,7 +27,6 @@ from bitweigh.segments import Segment, State
 __all__ = ["Index"]
 
 _LARGEST_ID = np.iinfo(np.int64).max
-_MAX_THREADS = 1024
 Method: TypeAlias = Literal["auto", "scan"]
 _METHODS = get_args(Method)
 
@@ -214,7 +213,7 @@ class Index:
         if threads is None:
             workers = machine.default_threads()
         else:
-            workers = as_integer(threads, "threads", 1, _MAX_THREADS)
+            workers = as_integer(threads, "threads", 1, machine.MAX_THREADS)
         state = self._state
         distances = np.empty((len(checked), k))
         ids = np.empty((len(checked), k), dtype=np.int64)

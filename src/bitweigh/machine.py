@@ -13,6 +13,7 @@ from bitweigh import _core
 
 __all__ = ["Info", "info"]
 
+MAX_THREADS = 1024
 __version__: str = _core.version
 
 
@@ -46,8 +47,10 @@ def default_threads() -> int:
     """``BITWEIGH_THREADS``, or the CPUs that this process may use."""
     wanted = os.environ.get("BITWEIGH_THREADS")
     if wanted:
-        if not (wanted.isdecimal() and int(wanted) >= 1):
-            raise ValueError(f"BITWEIGH_THREADS must be an integer of at least 1, got {wanted!r}")
+        if not (wanted.isdecimal() and 1 <= int(wanted) <= MAX_THREADS):
+            raise ValueError(
+                f"BITWEIGH_THREADS must be an integer from 1 to {MAX_THREADS}, got {wanted!r}"
+            )
         return int(wanted)
     return _usable_cpus()
 

@@ -1,0 +1,1 @@
+"""A tour on real data in under a minute: ``python -m bitweigh.demo``."""
