@@ -1,0 +1,28 @@
+"""FAISS IndexBinaryFlat: plain Hamming distance, the yardstick without weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.peers import Codes, Costs, Ids, Query
+from benchmarks.peers.faiss_pattern_pq import import_faiss
+
+
+class FaissBinaryFlat:
+    """Ranks by the number of bits that differ from the cheapest code: another distance."""
+
+    name = "FAISS plain Hamming"
+    exact = False
+
+    def build(self, codes: Codes, n_bits: int) -> None:
+        """Add the packed codes."""
+        self._index = import_faiss().IndexBinaryFlat(n_bits)
+        self._index.add(codes)
+
+    def prepare(self, costs: Costs) -> Query:
+        """The cheapest code: a bit is 1 where that costs less."""
+        return np.packbits(costs[:, :, 0] > costs[:, :, 1], axis=1, bitorder="little")
+
+    def search(self, prepared: Query, k: int) -> Ids:
+        """One call for all queries."""
+        return np.asarray(self._index.search(prepared, k)[1], dtype=np.int64)

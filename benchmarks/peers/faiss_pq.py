@@ -1,0 +1,27 @@
+"""FAISS IndexPQ whose centroids are all bit patterns of a byte: this very distance, in float32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.peers import Codes, Costs, Ids, Query
+from benchmarks.peers.faiss_pattern_pq import import_faiss, inner_product_queries, pattern_pq
+
+
+class FaissPq:
+    """A product quantiser with 8 bits per part: the codes are the packed bytes themselves."""
+
+    name = "FAISS PQ"
+    exact = True
+
+    def build(self, codes: Codes, n_bits: int) -> None:
+        """Hand the packed bytes over as PQ codes."""
+        self._index = pattern_pq(import_faiss(), codes, n_bits, bits_per_part=8)
+
+    def prepare(self, costs: Costs) -> Query:
+        """Queries whose inner product with the bits ranks alike."""
+        return inner_product_queries(costs)
+
+    def search(self, prepared: Query, k: int) -> Ids:
+        """One call for all queries."""
+        return np.asarray(self._index.search(prepared, k)[1], dtype=np.int64)

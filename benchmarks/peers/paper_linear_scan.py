@@ -1,0 +1,29 @@
+"""The paper's Linear Scan: a table of 256 sums per byte, in C++, float32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.peers import Codes, Costs, Ids, Query
+from bitweigh import paper
+
+
+class PaperLinearScan:
+    """bitweigh.paper.linear_scan, one query after the other."""
+
+    name = "paper linear scan"
+    exact = True
+
+    def build(self, codes: Codes, n_bits: int) -> None:  # noqa: ARG002
+        """Keep the codes as they are."""
+        self._codes = codes
+
+    def prepare(self, costs: Costs) -> Query:
+        """Nothing to convert."""
+        return costs
+
+    def search(self, prepared: Query, k: int) -> Ids:
+        """Loop over the queries."""
+        return np.stack(
+            [paper.linear_scan(self._codes, own, k, bitorder="little").ids for own in prepared]
+        )
