@@ -1,6 +1,8 @@
 # One command per task. `make help` lists them. Everything runs in .venv, which the commands make
 # themselves with the Python given by PYTHON and what PyPI has.
 PYTHON ?= python3
+# More options for `make bench`, such as BENCH="--data DIR" with real data sets.
+BENCH ?=
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find cpp src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' | sort)
@@ -24,8 +26,8 @@ tools: ## install, by apt, what only the deeper tests need
 	sh tools/install_tools.sh
 
 bench: $(VENV)/bench ## all benchmarks, interleaved with the peers; writes docs/benchmarks.md
-	$(BIN)/python -m benchmarks --workloads all --out build/benchmarks.json --markdown docs/benchmarks.md
-	$(BIN)/python -m benchmarks.bandwidth
+	$(BIN)/python -m benchmarks --workloads all --out build/benchmarks.json --markdown docs/benchmarks.md $(BENCH)
+	$(BIN)/python -m benchmarks.bandwidth --markdown docs/benchmarks.md
 
 bench-quick: $(VENV)/bench ## a minute's worth of them
 	$(BIN)/python -m benchmarks --workloads quick

@@ -21,7 +21,7 @@ def facts() -> dict[str, str]:
         "CPUs": str(os.cpu_count()),
         "caches": _caches(),
         "memory": f"{_total_memory() / 2**30:.0f} GiB",
-        "OS": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "OS": f"{platform.system()}, {platform.machine()}",
         "Python": platform.python_version(),
         "NumPy": _version("numpy"),
         "FAISS": _version("faiss-cpu"),

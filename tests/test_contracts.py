@@ -106,6 +106,19 @@ def test_no_setting_changes_a_byte(case: Case, ways: list[Setting]) -> None:
         assert_same(answer, answers[0])
 
 
+@settings(max_examples=300)
+@given(cases(), settings_to_run())
+def test_all_kernels_let_the_same_rows_through(case: Case, setting: Setting) -> None:
+    # A kernel that adds too little still gives exact answers, only slower ones: the counts tell.
+    index = setting.index(case)
+    counts = []
+    for kernel in KERNELS:
+        index._kernel = kernel
+        counts.append(index.search(case.costs, case.k, threads=1, stats=True)[1])
+    for other in counts[1:]:
+        np.testing.assert_array_equal(other, counts[0])
+
+
 @settings(max_examples=60)
 @given(cases(), settings_to_run(), st.integers(1, 50))
 def test_top_k_is_a_prefix_of_a_longer_top_k(case: Case, setting: Setting, more: int) -> None:

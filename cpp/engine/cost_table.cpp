@@ -1,6 +1,7 @@
 #include "engine/cost_table.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -9,6 +10,18 @@ namespace bitweigh {
 namespace {
 
 constexpr double largest_sum = 0x1p1020;
+
+// Byte values with their eight bits in the other order.
+constexpr std::array<std::uint8_t, 256> reverse_bytes() {
+    std::array<std::uint8_t, 256> reversed{};
+    for (unsigned v = 0; v < 256; ++v) {
+        for (unsigned j = 0; j < 8; ++j) {
+            if (v >> j & 1) reversed[v] = static_cast<std::uint8_t>(reversed[v] | 128u >> j);
+        }
+    }
+    return reversed;
+}
+constexpr std::array<std::uint8_t, 256> reversed = reverse_bytes();
 
 }  // namespace
 
@@ -54,39 +67,29 @@ void CostTable::distances(const std::uint8_t* block, double out[block_rows]) con
 // Both halves are added anew at every bit: adding the difference of two costs to one half would
 // give other values than the definition.
 void CostTable::fill_byte_sums(const double* costs, BitOrder order) {
-    double grown[256];
+    double sums[256];
     for (std::size_t p = 0; p < n_bytes_; ++p) {
-        double* table = byte_sums_.data() + p * 256;
         const std::size_t first = p * 8;
         const std::size_t bits = std::min<std::size_t>(8, n_bits_ - first);
-        // Invariant: `table` holds the sums of the first j bits, indexed by those bits alone, in
-        // little order: the newest bit on top; in big order: the newest bit at the bottom.
-        table[0] = 0.0;
+        // sums[v]: the costs of the bits so far, bit j of the byte taken from bit j of v.
+        sums[0] = 0.0;
         for (std::size_t j = 0; j < bits; ++j) {
             const double cost0 = costs[2 * (first + j)];
             const double cost1 = costs[2 * (first + j) + 1];
-            const std::size_t size = std::size_t{1} << j;
-            if (order == BitOrder::little) {
-                for (std::size_t v = 0; v < size; ++v) {
-                    table[v + size] = table[v] + cost1;
-                    table[v] = table[v] + cost0;
-                }
-            } else {
-                for (std::size_t v = 0; v < size; ++v) {
-                    grown[2 * v] = table[v] + cost0;
-                    grown[2 * v + 1] = table[v] + cost1;
-                }
-                std::copy(grown, grown + 2 * size, table);
+            double* const upper = sums + (std::size_t{1} << j);
+            for (std::size_t v = 0; v < (std::size_t{1} << j); ++v) {
+                upper[v] = sums[v] + cost1;
+                sums[v] = sums[v] + cost0;
             }
         }
-        // Values with an unused bit never occur in a stored code, but a damaged mapped file may
-        // hold them: every entry has a finite value. In big order the used bits are on top.
-        const std::size_t used = std::size_t{1} << bits;
-        if (order == BitOrder::big) {
-            std::copy(table, table + used, grown);
-            for (std::size_t v = 0; v < 256; ++v) table[v] = grown[v >> (8 - bits)];
+        // Unused bits are never set in a stored code, but may be in a damaged mapped file: masked
+        // off, so that every entry has a finite value.
+        double* table = byte_sums_.data() + p * 256;
+        const std::size_t used = (std::size_t{1} << bits) - 1;
+        if (order == BitOrder::little) {
+            for (std::size_t v = 0; v < 256; ++v) table[v] = sums[v & used];
         } else {
-            for (std::size_t v = used; v < 256; ++v) table[v] = table[v % used];
+            for (std::size_t v = 0; v < 256; ++v) table[v] = sums[reversed[v] & used];
         }
     }
 }
