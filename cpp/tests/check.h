@@ -1,0 +1,62 @@
+// What the test files share: a check that counts, random numbers, and the list of suites.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "engine/scan_query.h"
+
+namespace bitweigh::test {
+
+inline constexpr std::size_t shown_failures = 20;
+inline std::size_t checks = 0;
+inline std::size_t failures = 0;
+
+inline void fail(const char* file, int line, const char* condition, const std::string& detail) {
+    if (++failures > shown_failures) return;
+    std::cout << file << ":" << line << ": failed: " << condition << "; " << detail << std::endl;
+}
+
+// `detail` is streamed and says which case it is; it is evaluated only on failure. To be used on
+// the main thread alone.
+#define CHECK(condition, detail)                                                        \
+    do {                                                                                \
+        ++::bitweigh::test::checks;                                                     \
+        if (!(condition)) {                                                             \
+            std::ostringstream detail_text;                                             \
+            detail_text << detail;                                                      \
+            ::bitweigh::test::fail(__FILE__, __LINE__, #condition, detail_text.str());  \
+        }                                                                               \
+    } while (false)
+
+// A number from 0 to most, the same ones on every machine.
+using Rng = std::mt19937_64;
+inline std::size_t pick(Rng& rng, std::size_t most) { return rng() % (most + 1); }
+
+// What one kernel did in all searches.
+struct KernelTally {
+    std::string kernel;
+    std::size_t searches = 0;
+    SearchCounters counters;
+};
+
+// bits_test.cpp
+void test_bits();
+void test_costs();
+void test_segments();
+// top_k_test.cpp
+void test_kth_smallest();
+void test_top_k();
+// parallel_test.cpp
+void test_tasks();
+// kernel_test.cpp; returns how many scans were compared.
+std::size_t test_kernels();
+// search_test.cpp; `path` is a file of write_vectors.py.
+std::vector<KernelTally> test_searches(const std::string& path);
+
+}  // namespace bitweigh::test

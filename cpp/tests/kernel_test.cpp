@@ -1,0 +1,147 @@
+// Every kernel against a plain double loop, on random blocks and tables.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "tests/check.h"
+#include "engine/scan/scan.h"
+
+namespace bitweigh::test {
+
+namespace {
+
+constexpr Hit untouched = {0xdeadbeef, 0xdeadbeef};
+
+// How the entries of a query's tables are made.
+enum class Fill {
+    any,       // 0 to the largest entry: most 8-bit sums saturate
+    balanced,  // sums around half of what 8 bits hold
+    largest,   // all entries the largest
+    one_bit,   // 0 or 1
+};
+
+struct Problem {
+    bool wide;
+    std::size_t planes;
+    std::size_t begin;
+    std::size_t end;
+    std::vector<std::uint8_t> blocks;
+    std::vector<std::uint8_t> entries;
+    std::vector<std::array<unsigned, block_rows>> sums;  // of blocks begin to end
+};
+
+unsigned entry_max(bool wide, std::size_t planes) {
+    if (!wide) return 255;
+    return std::min(wide_entry_max, static_cast<unsigned>(65534 / (2 * planes)));
+}
+
+Problem make_problem(Rng& rng, bool wide, std::size_t planes, std::size_t begin, std::size_t length,
+                     Fill fill) {
+    Problem problem{wide, planes, begin, begin + length, {}, {}, {}};
+    problem.blocks.resize(problem.end * planes * block_rows);
+    for (std::uint8_t& byte : problem.blocks) byte = static_cast<std::uint8_t>(rng() >> 56);
+    std::size_t most = entry_max(wide, planes);
+    if (fill == Fill::balanced) most = std::clamp<std::size_t>(128 / planes, 1, most);
+    if (fill == Fill::one_bit) most = 1;
+    problem.entries.resize(planes * plane_table_bytes);
+    for (std::size_t table = 0; table < 2 * planes; ++table) {
+        std::uint8_t* entries = problem.entries.data() + table * table_bytes;
+        for (std::size_t v = 0; v < 16; ++v) {
+            const std::size_t entry = fill == Fill::largest ? most : pick(rng, most);
+            entries[v] = entries[v + 16] = static_cast<std::uint8_t>(entry);
+        }
+    }
+    for (std::size_t block = begin; block < problem.end; ++block) {
+        auto& sums = problem.sums.emplace_back();
+        for (std::size_t r = 0; r < block_rows; ++r) {
+            unsigned sum = 0;
+            for (std::size_t p = 0; p < planes; ++p) {
+                const unsigned byte = problem.blocks[(block * planes + p) * block_rows + r];
+                const std::uint8_t* tables = problem.entries.data() + p * plane_table_bytes;
+                sum += tables[byte % 16];
+                sum += tables[table_bytes + byte / 16];
+            }
+            sums[r] = wide ? sum : std::min(sum, 255u);
+        }
+    }
+    return problem;
+}
+
+// Those at which a row just is, or just is not, within; and both ends.
+std::vector<unsigned> thresholds_for(Rng& rng, const Problem& problem) {
+    const unsigned most = problem.wide ? 65534 : 254;
+    std::vector<unsigned> thresholds = {0, most};
+    if (problem.sums.empty()) return thresholds;
+    unsigned least = most;
+    for (const auto& sums : problem.sums) {
+        least = std::min(least, *std::min_element(sums.begin(), sums.end()));
+    }
+    const auto& sums = problem.sums[pick(rng, problem.sums.size() - 1)];
+    for (const unsigned sum : {least, sums[pick(rng, 31)], sums[pick(rng, 31)]}) {
+        for (const unsigned threshold : {sum, sum - 1}) {
+            if (threshold <= most) thresholds.push_back(threshold);
+        }
+    }
+    return thresholds;
+}
+
+void check_scan(const Kernel& kernel, const Problem& problem, unsigned threshold) {
+    std::vector<Hit> expected;
+    for (std::size_t i = 0; i < problem.sums.size(); ++i) {
+        Hit hit = {static_cast<std::uint32_t>(problem.begin + i), 0};
+        for (std::size_t r = 0; r < block_rows; ++r) {
+            if (problem.sums[i][r] <= threshold) hit.rows |= std::uint32_t{1} << r;
+        }
+        if (hit.rows) expected.push_back(hit);
+    }
+    // Room for all blocks, and one that must stay as it is.
+    std::vector<Hit> hits(problem.sums.size() + 1, untouched);
+    const ScanTables tables = {problem.entries.data(), problem.planes,
+                               static_cast<std::uint16_t>(threshold)};
+    const std::size_t n = (problem.wide ? kernel.wide : kernel.narrow)(
+        problem.blocks.data(), problem.begin, problem.end, tables, hits.data());
+    const auto same = [](const Hit& a, const Hit& b) {
+        return a.block == b.block && a.rows == b.rows;
+    };
+    const bool equal = n == expected.size() &&
+                       std::equal(expected.begin(), expected.end(), hits.begin(), same) &&
+                       same(hits.back(), untouched);
+    CHECK(equal, kernel.name << (problem.wide ? " wide, " : " narrow, ") << problem.planes
+                             << " planes, blocks " << problem.begin << " to " << problem.end
+                             << ", threshold " << threshold << ": " << n << " hits, expected "
+                             << expected.size() << "; rows of the first " << std::hex
+                             << (n ? hits[0].rows : 0) << ", expected "
+                             << (expected.empty() ? 0 : expected[0].rows));
+}
+
+}  // namespace
+
+std::size_t test_kernels() {
+    CHECK(find_kernel("scalar") == available_kernels().back(), "");
+    CHECK(find_kernel("none") == nullptr, "");
+    std::vector<std::size_t> all_planes = {32, 64, 128, 520, 1024};
+    for (std::size_t planes = 1; planes <= 20; ++planes) all_planes.push_back(planes);
+    Rng rng(4);
+    std::size_t scans = 0;
+    for (const std::size_t planes : all_planes) {
+        // The longest codes bring 16-bit sums to their limit; a few blocks of them are enough.
+        const std::size_t longest = planes > 128 ? 3 : 9;
+        for (std::size_t length = 0; length <= longest; ++length) {
+            for (const bool wide : {false, true}) {
+                for (const Fill fill : {Fill::any, Fill::balanced, Fill::largest, Fill::one_bit}) {
+                    const std::size_t begin = (length + planes) % 3 ? 2 * pick(rng, 3) + 1 : 0;
+                    const Problem problem = make_problem(rng, wide, planes, begin, length, fill);
+                    for (const unsigned threshold : thresholds_for(rng, problem)) {
+                        for (const Kernel* kernel : available_kernels()) {
+                            check_scan(*kernel, problem, threshold);
+                            ++scans;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return scans;
+}
+
+}  // namespace bitweigh::test

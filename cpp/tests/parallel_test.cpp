@@ -1,0 +1,113 @@
+// run_tasks: every task once, failures and interrupts arrive.
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/check.h"
+#include "engine/parallel.h"
+
+namespace bitweigh::test {
+
+namespace {
+
+const InterruptCheck never = [] { return false; };
+
+void test_each_runs_once(std::size_t n, std::size_t threads) {
+    std::vector<std::atomic<int>> runs(n);
+    run_tasks(n, threads, never, [&](std::size_t i, Checkpoint& checkpoint) {
+        ++runs.at(i);
+        checkpoint.done(interrupt_check_bytes);
+    });
+    bool once = true;
+    for (const std::atomic<int>& count : runs) once &= count == 1;
+    CHECK(once, n << " tasks, " << threads << " threads");
+}
+
+void test_failure_arrives(std::size_t n, std::size_t threads, std::size_t failing) {
+    std::atomic<std::size_t> runs = 0;
+    std::string arrived = "nothing";
+    try {
+        run_tasks(n, threads, never, [&](std::size_t i, Checkpoint& checkpoint) {
+            ++runs;
+            if (i == failing) throw std::runtime_error("task " + std::to_string(i));
+            // Others go on until they are stopped: without that this would not end.
+            if (threads > 1 && i < threads) {
+                while (true) checkpoint.done(interrupt_check_bytes);
+            }
+        });
+    } catch (const std::runtime_error& error) {
+        arrived = error.what();
+    }
+    CHECK(arrived == "task " + std::to_string(failing), arrived);
+    // At least the failing task's predecessors began, and no more than the threads at work.
+    CHECK(runs > failing && runs <= failing + threads, runs << " of " << n << " tasks ran");
+}
+
+void test_interrupt_stops_the_caller(std::size_t threads) {
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<int> asked_elsewhere = 0;
+    std::atomic<int> asked = 0;
+    std::atomic<std::size_t> runs = 0;
+    bool interrupted = false;
+    const InterruptCheck third_time = [&] {
+        asked_elsewhere += std::this_thread::get_id() != caller;
+        return ++asked >= 3;
+    };
+    try {
+        run_tasks(1000000, threads, third_time, [&](std::size_t, Checkpoint& checkpoint) {
+            ++runs;
+            checkpoint.done(interrupt_check_bytes / 2);
+            std::this_thread::sleep_for(std::chrono::microseconds(10));
+        });
+    } catch (const Interrupted&) {
+        interrupted = true;
+    }
+    CHECK(interrupted, threads << " threads, " << runs << " tasks ran");
+    CHECK(runs < 1000000, threads << " threads");
+    CHECK(asked == 3, asked << " times asked");
+    CHECK(asked_elsewhere == 0, asked_elsewhere << " times on another thread");
+    // Half the bytes each: the caller's second, fourth and sixth task ask.
+    if (threads == 1) CHECK(runs == 6, runs << " tasks ran");
+}
+
+// The caller has nothing left to do, and another thread is at work: asks while it waits.
+void test_interrupt_while_waiting() {
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<bool> other_began = false;
+    std::atomic<bool> caller_ended = false;
+    bool interrupted = false;
+    const InterruptCheck check = [&] { return caller_ended.load(); };
+    try {
+        run_tasks(2, 2, check, [&](std::size_t, Checkpoint& checkpoint) {
+            if (std::this_thread::get_id() == caller) {
+                while (!other_began) std::this_thread::yield();
+                caller_ended = true;
+                return;
+            }
+            other_began = true;
+            while (true) checkpoint.done(interrupt_check_bytes);
+        });
+    } catch (const Interrupted&) {
+        interrupted = true;
+    }
+    CHECK(interrupted, "");
+}
+
+}  // namespace
+
+void test_tasks() {
+    for (const std::size_t n : {0, 1, 2, 3, 7, 1000}) {
+        for (const std::size_t threads : {1, 2, 3, 8}) test_each_runs_once(n, threads);
+    }
+    test_failure_arrives(1, 1, 0);
+    test_failure_arrives(100, 1, 3);
+    for (const std::size_t threads : {2, 3, 8}) test_failure_arrives(100, threads, threads - 1);
+    test_interrupt_stops_the_caller(1);
+    test_interrupt_stops_the_caller(3);
+    test_interrupt_while_waiting();
+}
+
+}  // namespace bitweigh::test

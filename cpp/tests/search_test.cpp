@@ -1,0 +1,221 @@
+// search() against the answers of bitweigh.reference, bit by bit, in every setup.
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "tests/check.h"
+#include "engine/search.h"
+
+namespace bitweigh::test {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the vectors are little-endian");
+
+// As write_vectors.py documents it.
+struct Case {
+    std::size_t number;
+    std::size_t n_bits;
+    BitOrder order;
+    std::size_t n;
+    std::size_t n_queries;
+    std::size_t k;
+    std::vector<std::uint8_t> codes;
+    std::vector<Id> ids;
+    std::vector<double> costs;
+    std::vector<double> expected_distances;
+    std::vector<Id> expected_ids;
+};
+
+class Reader {
+public:
+    explicit Reader(const std::string& path) {
+        std::ifstream file(path, std::ios::binary);
+        if (!file) throw std::runtime_error("cannot read " + path);
+        bytes_.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
+
+    template <class Value>
+    std::vector<Value> read(std::size_t n) {
+        const std::size_t left = (bytes_.size() - at_) / sizeof(Value);
+        if (n > left) throw std::runtime_error("the vectors end early");
+        std::vector<Value> values(n);
+        if (n) std::memcpy(values.data(), bytes_.data() + at_, n * sizeof(Value));
+        at_ += n * sizeof(Value);
+        return values;
+    }
+    std::size_t read_number() { return static_cast<std::size_t>(read<std::uint64_t>(1)[0]); }
+    bool at_end() const { return at_ == bytes_.size(); }
+
+private:
+    std::vector<char> bytes_;
+    std::size_t at_ = 0;
+};
+
+Case read_case(Reader& reader, std::size_t number) {
+    Case c{};
+    c.number = number;
+    c.n_bits = reader.read_number();
+    c.order = reader.read_number() ? BitOrder::little : BitOrder::big;
+    c.n = reader.read_number();
+    c.n_queries = reader.read_number();
+    c.k = reader.read_number();
+    c.codes = reader.read<std::uint8_t>(c.n * bytes_of(c.n_bits));
+    c.ids = reader.read<Id>(c.n);
+    c.costs = reader.read<double>(c.n_queries * c.n_bits * 2);
+    c.expected_distances = reader.read<double>(c.n_queries * c.k);
+    c.expected_ids = reader.read<Id>(c.n_queries * c.k);
+    return c;
+}
+
+// The rows of a case cut into segments, uneven and, where rows are few, empty ones.
+class Segments {
+public:
+    Segments(const Case& c, std::size_t parts) {
+        const std::size_t n_bytes = bytes_of(c.n_bits);
+        std::vector<std::size_t> cuts = {0, c.n};
+        if (parts == 3) cuts = {0, c.n / 5, c.n / 2, c.n};
+        for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+            const std::size_t rows = cuts[i + 1] - cuts[i];
+            blocks_.emplace_back(blocks_of(rows) * n_bytes * block_rows);
+            pack_blocks(c.codes.data() + cuts[i] * n_bytes, rows, n_bytes, blocks_.back().data());
+            segments_.push_back({blocks_.back().data(), c.ids.data() + cuts[i], rows});
+        }
+    }
+    std::span<const Segment> get() const { return segments_; }
+
+private:
+    std::vector<std::vector<std::uint8_t>> blocks_;
+    std::vector<Segment> segments_;
+};
+
+struct Setup {
+    const char* name;
+    Tuning tuning;
+};
+
+// A short warm-up leaves most rows of the small cases to the kernel.
+constexpr Setup setups[] = {
+    {"default", {}},
+    {"short warm-up", {.warm_up_rows = 32, .warm_up_per_k = 1}},
+    {"16-bit sums", {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0}},
+    {"8-bit sums", {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 8192}},
+};
+
+struct Run {
+    const Case& c;
+    const Kernel& kernel;
+    const Setup& setup;
+    std::size_t threads;
+    std::span<const Segment> segments;
+
+    std::string text() const {
+        std::ostringstream out;
+        out << "case " << c.number << " (" << c.n_bits << " bits, "
+            << (c.order == BitOrder::big ? "big" : "little") << ", n " << c.n << ", k " << c.k
+            << ", " << c.n_queries << " queries), " << kernel.name << ", " << setup.name << ", "
+            << threads << " threads, " << segments.size() << " segments";
+        return out.str();
+    }
+};
+
+std::string first_difference(const Run& run, const std::vector<double>& distances,
+                             const std::vector<Id>& ids) {
+    std::ostringstream out;
+    out.precision(17);
+    for (std::size_t i = 0; i < run.c.expected_ids.size(); ++i) {
+        const double distance = run.c.expected_distances[i];
+        const Id id = run.c.expected_ids[i];
+        if (std::memcmp(&distances[i], &distance, sizeof(double)) == 0 && ids[i] == id) continue;
+        out << "query " << i / run.c.k << " place " << i % run.c.k << ": (" << distances[i] << ", "
+            << ids[i] << "), expected (" << distance << ", " << id << ")";
+        break;
+    }
+    return out.str();
+}
+
+// Searches, checks the answer and returns what all queries did together.
+SearchCounters check_search(const Run& run) {
+    const Case& c = run.c;
+    // Nothing that could pass for an answer, and one place more than there is room for.
+    std::vector<double> distances(c.n_queries * c.k + 1, -12345.0);
+    std::vector<Id> ids(c.n_queries * c.k + 1, -12345);
+    std::vector<SearchCounters> counters(c.n_queries);
+    const SearchRequest request = {.segments = run.segments,
+                                   .n_bits = c.n_bits,
+                                   .order = c.order,
+                                   .costs = c.costs.data(),
+                                   .n_queries = c.n_queries,
+                                   .k = c.k,
+                                   .kernel = &run.kernel,
+                                   .threads = run.threads,
+                                   .cap_threads = false,
+                                   .tuning = run.setup.tuning};
+    search(request, {distances.data(), ids.data(), counters.data()}, [] { return false; });
+    CHECK(distances.back() == -12345.0 && ids.back() == -12345, run.text());
+    distances.pop_back();
+    ids.pop_back();
+    const bool equal = std::memcmp(distances.data(), c.expected_distances.data(),
+                                   distances.size() * sizeof(double)) == 0 &&
+                       ids == c.expected_ids;
+    CHECK(equal, run.text() << ": " << first_difference(run, distances, ids));
+
+    SearchCounters all;
+    for (const SearchCounters& one : counters) {
+        CHECK(one.rows_scored_directly + one.rows_scanned >= c.n, run.text());
+        CHECK(one.rows_scanned <= c.n && one.rows_scanned_wide <= one.rows_scanned, run.text());
+        CHECK(one.candidates <= one.rows_scanned, run.text());
+        all.add(one);
+    }
+    return all;
+}
+
+bool same(const SearchCounters& a, const SearchCounters& b) {
+    return a.rows_scored_directly == b.rows_scored_directly && a.rows_scanned == b.rows_scanned &&
+           a.rows_scanned_wide == b.rows_scanned_wide && a.candidates == b.candidates &&
+           a.rescales == b.rescales && a.capped_entries == b.capped_entries;
+}
+
+void check_case(const Case& c, std::vector<KernelTally>& tallies) {
+    for (const std::size_t parts : {1, 3}) {
+        const Segments segments(c, parts);
+        for (const Setup& setup : setups) {
+            for (const std::size_t threads : {1, 3}) {
+                std::optional<SearchCounters> first;
+                for (std::size_t i = 0; i < tallies.size(); ++i) {
+                    const Kernel& kernel = *available_kernels()[i];
+                    const Run run = {c, kernel, setup, threads, segments.get()};
+                    const SearchCounters counters = check_search(run);
+                    ++tallies[i].searches;
+                    tallies[i].counters.add(counters);
+                    if (!first) first = counters;
+                    // All kernels report the same rows; several threads hurry each other along.
+                    CHECK(threads > 1 || same(counters, *first), run.text());
+                }
+            }
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<KernelTally> test_searches(const std::string& path) {
+    Reader reader(path);
+    const std::vector<char> magic = reader.read<char>(8);
+    if (std::string(magic.begin(), magic.end()) != "BWVEC001") {
+        throw std::runtime_error(path + " is not a file of write_vectors.py");
+    }
+    std::vector<KernelTally> tallies;
+    for (const Kernel* kernel : available_kernels()) tallies.push_back({kernel->name, 0, {}});
+    const std::size_t n_cases = reader.read_number();
+    for (std::size_t i = 0; i < n_cases; ++i) check_case(read_case(reader, i), tallies);
+    CHECK(n_cases > 0 && reader.at_end(), n_cases << " cases");
+    return tallies;
+}
+
+}  // namespace bitweigh::test

@@ -1,0 +1,128 @@
+// The K nearest: kth_smallest against std::nth_element, TopK against a sorted list.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "tests/check.h"
+#include "engine/kth_smallest.h"
+#include "engine/top_k.h"
+
+namespace bitweigh::test {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// Numbers of which about `distinct` differ, now and then rising or falling.
+std::vector<double> make_values(Rng& rng, std::size_t n, std::size_t distinct) {
+    std::vector<double> values(n);
+    for (double& value : values) value = static_cast<double>(pick(rng, distinct - 1)) - 5.0;
+    if (pick(rng, 3) == 0) std::sort(values.begin(), values.end());
+    if (pick(rng, 3) == 0) std::reverse(values.begin(), values.end());
+    if (pick(rng, 3) == 0) values[pick(rng, n - 1)] = infinity;
+    if (pick(rng, 3) == 0) values[pick(rng, n - 1)] = -infinity;
+    if (pick(rng, 3) == 0) values[pick(rng, n - 1)] = -0.0;
+    return values;
+}
+
+void check_kth(std::vector<double> values, std::size_t k) {
+    std::vector<double> expected = values;
+    const auto kth = expected.begin() + static_cast<std::ptrdiff_t>(k - 1);
+    std::nth_element(expected.begin(), kth, expected.end());
+    const double found = kth_smallest(values.data(), values.size(), k);
+    CHECK(found == *kth, "n " << values.size() << " k " << k << ": " << found << ", not " << *kth);
+    // Reordered, nothing lost.
+    std::sort(values.begin(), values.end());
+    std::sort(expected.begin(), expected.end());
+    CHECK(values == expected, "n " << values.size() << " k " << k);
+}
+
+// Offers the neighbours in the order they have, as a scan does; `bound` comes from outside, before
+// the neighbour number `bound_at`.
+template <class Entry, class MakeEntry>
+void check_top_k(const std::vector<Neighbour>& neighbours, std::size_t k, double bound,
+                 std::size_t bound_at, MakeEntry make_entry) {
+    TopK<Entry> top(k);
+    double worst = top.worst();
+    CHECK(worst == infinity, "k " << k);
+    std::vector<double> sorted;
+    bool follows = true;
+    for (std::size_t i = 0; i < neighbours.size(); ++i) {
+        if (i == bound_at) top.lower_bound_to(bound);
+        const double distance = neighbours[i].distance;
+        if (distance <= top.worst()) top.offer(make_entry(neighbours[i]));
+        sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), distance), distance);
+        // Only falls, and never below the K-th best of what was seen, unless told from outside.
+        const double kth = sorted.size() < k ? infinity : sorted[k - 1];
+        follows &= top.worst() <= worst && (top.worst() >= kth || i >= bound_at);
+        worst = top.worst();
+    }
+    CHECK(follows, "n " << neighbours.size() << " k " << k << " bound " << bound);
+
+    std::vector<Neighbour> expected = neighbours;
+    std::sort(expected.begin(), expected.end(), nearer);
+    expected.resize(std::min(k, expected.size()));
+    const std::vector<Entry> found = top.take_sorted();
+    bool equal = found.size() == expected.size();
+    for (std::size_t i = 0; equal && i < found.size(); ++i) {
+        const Entry entry = make_entry(expected[i]);
+        // Neither is nearer: distance and id are the same.
+        equal = !nearer(found[i], entry) && !nearer(entry, found[i]);
+    }
+    CHECK(equal, "n " << neighbours.size() << " k " << k << " bound " << bound);
+    CHECK(top.take_sorted().empty(), "n " << neighbours.size() << " k " << k);
+}
+
+}  // namespace
+
+void test_kth_smallest() {
+    Rng rng(2);
+    for (const std::size_t distinct : {1, 2, 3, 10, 1000, 1000000}) {
+        for (std::size_t n = 1; n <= 70; ++n) {
+            const std::vector<double> values = make_values(rng, n, distinct);
+            for (std::size_t k = 1; k <= n; ++k) check_kth(values, k);
+        }
+        for (int repeat = 0; repeat < 40; ++repeat) {
+            const std::size_t n = 71 + pick(rng, 3000);
+            const std::vector<double> values = make_values(rng, n, distinct);
+            for (const std::size_t k : {std::size_t{1}, n, 1 + pick(rng, n - 1)}) {
+                check_kth(values, k);
+            }
+        }
+    }
+}
+
+void test_top_k() {
+    Rng rng(3);
+    for (const std::size_t distinct : {1, 2, 5, 30, 1000000}) {
+        for (int repeat = 0; repeat < 200; ++repeat) {
+            const std::size_t n = 1 + pick(rng, repeat < 100 ? 30 : 600);
+            const std::size_t k = 1 + pick(rng, repeat % 2 ? n + 2 : 12);
+            std::vector<Id> ids(n);
+            std::iota(ids.begin(), ids.end(), Id{0});
+            std::shuffle(ids.begin(), ids.end(), rng);
+            std::vector<double> values = make_values(rng, n, distinct);
+            // An infinite distance means padding, and no search has one.
+            std::replace(values.begin(), values.end(), infinity, 1e300);
+            std::vector<Neighbour> neighbours(n);
+            for (std::size_t i = 0; i < n; ++i) neighbours[i] = {values[i], ids[i]};
+
+            // The sharpest bound that may come from outside, and none.
+            double bound = infinity;
+            if (k <= n) bound = kth_smallest(values.data(), n, k);
+            std::vector<Id> stored(n);
+            std::iota(stored.begin(), stored.end(), Id{0});
+            const auto as_candidate = [&](const Neighbour& one) {
+                return Candidate{one.distance, &stored[static_cast<std::size_t>(one.id)]};
+            };
+            const auto as_neighbour = [](const Neighbour& one) { return one; };
+            for (const std::size_t bound_at : {std::size_t{0}, n / 2, n}) {
+                check_top_k<Neighbour>(neighbours, k, bound, bound_at, as_neighbour);
+                check_top_k<Candidate>(neighbours, k, bound, bound_at, as_candidate);
+            }
+        }
+    }
+}
+
+}  // namespace bitweigh::test

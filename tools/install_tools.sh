@@ -1,0 +1,28 @@
+#!/bin/sh
+# Installs what `make test-all` needs beyond `make test`, on Debian and its relatives:
+#   g++-aarch64-linux-gnu, qemu-user   compile and run the NEON kernel on any machine
+#   clang                              a second compiler
+set -eu
+
+packages="g++-aarch64-linux-gnu qemu-user clang"
+
+if [ "$(id -u)" -ne 0 ]; then
+    echo "install_tools.sh: apt-get needs root; run this as root: apt-get install $packages" >&2
+    exit 1
+fi
+if ! command -v apt-get >/dev/null; then
+    echo "install_tools.sh: no apt-get here; install what these packages hold: $packages" >&2
+    exit 1
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+echo "Installing $packages"
+apt-get update
+# shellcheck disable=SC2086 -- one word for each package
+apt-get install --yes --no-install-recommends $packages
+
+# --no-install-recommends leaves out what these do not need; they must run all the same.
+for tool in aarch64-linux-gnu-g++ qemu-aarch64 clang++; do
+    command -v "$tool" >/dev/null || { echo "install_tools.sh: $tool is missing" >&2; exit 1; }
+done
+echo "Installed: $packages"
