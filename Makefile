@@ -5,7 +5,7 @@ PYTHON ?= python3
 BENCH ?=
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find cpp src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' | sort)
+SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help demo test test-all tools bench bench-quick lint stubs wheel clean

@@ -1,4 +1,4 @@
-"""Settings for all tests: how Hypothesis runs, and what a missing tool means."""
+"""Settings for all tests: how Hypothesis runs."""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ ROOT = Path(__file__).parent.parent
 PYTHON = sorted((ROOT / "src").rglob("*.py"))
 CPP = sorted(path for end in ("h", "cpp") for path in (ROOT / "cpp").rglob(f"*.{end}"))
 OTHER_PYTHON = sorted(
-    path for folder in ("tests", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py")
+    path
+    for folder in ("tests", "benchmarks", "tools", "cpp")
+    for path in (ROOT / folder).rglob("*.py")
 )
 
 # Imports and includes point from later layers to earlier ones, never within a layer (but a folder

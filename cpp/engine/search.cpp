@@ -31,14 +31,12 @@ Split split_work(const SearchRequest& request, const SegmentLine& line) {
             split.threads = std::max<std::size_t>(1, static_cast<std::size_t>(worth));
         }
     }
+    const std::size_t tasks = split.threads == 1 ? 1 : split.threads * tasks_per_thread;
     split.queries_per_tile =
-        std::clamp<std::size_t>(divide_up(request.n_queries, split.threads), 1, tile_queries);
+        std::clamp<std::size_t>(divide_up(request.n_queries, tasks), 1, tile_queries);
     split.tiles = divide_up(request.n_queries, split.queries_per_tile);
-    split.pieces = 1;
-    if (split.tiles < split.threads) {
-        split.pieces = divide_up(split.threads * pieces_per_thread, split.tiles);
-        split.pieces = std::clamp<std::size_t>(split.pieces, 1, std::max<std::size_t>(1, line.n_blocks()));
-    }
+    const std::size_t most_pieces = std::max<std::size_t>(1, line.n_blocks());
+    split.pieces = std::min(divide_up(tasks, split.tiles), most_pieces);
     return split;
 }
 

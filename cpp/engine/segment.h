@@ -1,6 +1,7 @@
 // A segment as the engine sees it: arrays that somebody else owns and nobody changes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -45,10 +46,9 @@ public:
         for (std::size_t s = 0; s < segments_.size(); ++s) {
             const std::size_t first = starts_[s];
             const std::size_t last = first + segments_[s].n_blocks();
-            if (first < end && begin < last) {
-                visit(segments_[s], begin > first ? begin - first : 0,
-                      (end < last ? end : last) - first);
-            }
+            const std::size_t from = std::max(begin, first);
+            const std::size_t to = std::min(end, last);
+            if (from < to) visit(segments_[s], from - first, to - first);
         }
     }
 

@@ -74,6 +74,19 @@ void check_top_k(const std::vector<Neighbour>& neighbours, std::size_t k, double
     CHECK(top.take_sorted().empty(), "n " << neighbours.size() << " k " << k);
 }
 
+// Ever nearer entries come: `worst` lags behind the K-th best by K entries at most, to the end.
+void check_worst_follows(std::size_t k) {
+    TopK<Neighbour> top(k);
+    bool follows = true;
+    for (std::size_t i = 0; i < 50 * k; ++i) {
+        const double distance = -static_cast<double>(i);
+        top.offer({distance, static_cast<Id>(i)});
+        const double kth_of_late = distance + static_cast<double>(2 * k - 1);
+        follows &= i < 2 * k || top.worst() <= kth_of_late;
+    }
+    CHECK(follows, "k " << k);
+}
+
 }  // namespace
 
 void test_kth_smallest() {
@@ -94,6 +107,7 @@ void test_kth_smallest() {
 }
 
 void test_top_k() {
+    for (const std::size_t k : {1, 2, 3, 4, 5, 10, 100}) check_worst_follows(k);
     Rng rng(3);
     for (const std::size_t distinct : {1, 2, 5, 30, 1000000}) {
         for (int repeat = 0; repeat < 200; ++repeat) {
