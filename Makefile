@@ -47,9 +47,9 @@ clean: ## remove everything that the commands here made
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # One stamp for each set of optional packages, made anew when a source file is newer.
-$(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+$(BIN)/pip:
+	$(PYTHON) -m venv --clear $(VENV)
 
-$(VENV)/demo $(VENV)/test $(VENV)/bench: $(VENV)/%: $(VENV)/bin/python pyproject.toml CMakeLists.txt $(SOURCES)
+$(VENV)/demo $(VENV)/test $(VENV)/bench: $(VENV)/%: $(BIN)/pip pyproject.toml CMakeLists.txt $(SOURCES)
 	$(BIN)/pip install --quiet --upgrade-strategy only-if-needed '.[$*]'
 	@touch $@

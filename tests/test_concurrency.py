@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ index.add(rng.integers(0, 256, (200_000, 64), dtype=np.uint8))
 costs = rng.standard_normal((20_000, 512, 2)).astype(np.float32)
 print("ready", flush=True)
 try:
-    index.search(costs, 10, threads=int(sys.argv[1]))
+    index.search(costs, int(sys.argv[2]), threads=int(sys.argv[1]))
 except KeyboardInterrupt:
     print("interrupted", time.time(), flush=True)
     assert index.search(costs[0], 1).ids.shape == (1,)
@@ -95,9 +96,10 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_ctrl_c_ends_a_long_search_and_leaves_the_index_usable(threads: str) -> None:
+@pytest.mark.parametrize("k", ["10", "20000"])  # the large one spends its time before the scan
+def test_ctrl_c_ends_a_long_search_and_leaves_the_index_usable(threads: str, k: str) -> None:
     child = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, threads], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", INTERRUPTED, threads, k], stdout=subprocess.PIPE, text=True
     )
     with child:
         assert child.stdout is not None
@@ -111,6 +113,28 @@ def test_ctrl_c_ends_a_long_search_and_leaves_the_index_usable(threads: str) -> 
         assert float(when) - sent < 2.0
         assert child.stdout.readline() == "usable\n"
     assert child.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc on this system")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_search_runs_on_as_many_threads_as_asked_for(threads: int) -> None:
+    index = filled()
+    many = np.tile(COSTS, (400, 1, 1))
+    most = 0
+
+    def watch() -> None:
+        nonlocal most
+        while not done.is_set():
+            most = max(most, len(list(Path("/proc/self/task").iterdir())))
+
+    done = threading.Event()
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    before = len(list(Path("/proc/self/task").iterdir()))
+    index.search(many, 10, threads=threads)
+    done.set()
+    watcher.join()
+    assert most - before == threads - 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

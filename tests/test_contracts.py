@@ -184,6 +184,16 @@ def test_tables_are_made_anew_when_the_worst_distance_falls(kernel: str, n_bits:
     assert stats.capped_entries > 0
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_costs_at_the_largest_sum_allowed_equal_the_definition(kernel: str) -> None:
+    rng = np.random.default_rng(9)
+    costs = rng.standard_normal((64, 2))
+    costs *= 2.0**1020 / np.abs(costs).sum() * (1 - 1e-15)
+    codes = rng.integers(0, 256, (900, 8), dtype=np.uint8)
+    case = Case(64, "big", codes, None, costs, 5)
+    assert run(case, Setting(kernel, 1, None, 1, 32, 256)).rows_scanned == 900
+
+
 def test_equal_distances_go_to_the_lowest_id_wherever_its_row_is() -> None:
     codes = np.zeros((5000, 8), dtype=np.uint8)
     ids = np.random.default_rng(0).permutation(5000)

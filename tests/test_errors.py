@@ -69,6 +69,10 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "ids float": (lambda: filled().add(CODES, ids=[1.0, 2.0, 3.0]), TypeError, "got float64"),
     "ids bool": (lambda: filled().add(CODES, ids=[True, False, True]), TypeError, "got bool"),
     "ids text": (lambda: filled().add(CODES, ids=["a", "b", "c"]), TypeError, "ids must be integers"),
+    "ids timedelta": (
+        lambda: filled().add(CODES, ids=np.zeros(3, "m8[s]")), TypeError, "ids must be integers"),
+    "ids beyond int64, of the other byte order": (
+        lambda: filled().add(CODES, ids=np.array([1, 2**63, 2], ">u8")), ValueError, "fit in int64"),
     "ids negative": (
         lambda: filled().add(CODES, ids=[1, -1, 2]), ValueError, r"negative, got ids\[1\] = -1"),
     "ids beyond int64": (
@@ -79,7 +83,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: filled().add(CODES, ids=[[1], [2], [3]]), ValueError, r"shape \(n,\), got \(3, 1\)"),
     "ids a number": (lambda: filled().add(CODES, ids=3), ValueError, r"shape \(n,\), got \(\)"),
     "ids repeated in the call": (
-        lambda: filled().add(CODES, ids=[1, 2, 1]), ValueError, r"ids\[2\] = 1 is in use"),
+        lambda: filled().add(CODES, ids=[1, 2, 1]), ValueError, r"ids\[2\] = 1 is the same as ids\[0\]"),
     "ids in use": (lambda: filled().add(CODES, ids=[1, 5, 2]), ValueError, r"ids\[1\] = 5 is in use"),
     # search(costs)
     "costs int": (
@@ -156,6 +160,9 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: costs.from_weights(CODES[0], np.ones(24)), ValueError, r"shape \(3,\) or .*got \(2,\)"),
     "queries with stray bits": (
         lambda: costs.hamming(np.array([0, 1], U8), 12), ValueError, r"queries\[0\] has unused bits"),
+    "a single masked query": (
+        lambda: costs.hamming(np.ma.masked_equal(CODES[0], 0), 12), TypeError, "queries .* masked"),
+    "queries ragged": (lambda: costs.hamming(RAGGED, 12), ValueError, "queries must be an array"),
     "queries float to hamming": (
         lambda: costs.hamming(np.zeros(2), 12), TypeError, "queries must have dtype uint8"),
     "hamming n_bits float": (lambda: costs.hamming(CODES, 12.0), TypeError, "n_bits"),
@@ -167,7 +174,14 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     # reference and paper
     "reference: k zero": (lambda: reference.search(CODES, GOOD, 0), ValueError, "k must be"),
     "reference: costs flat": (
-        lambda: reference.distances(CODES, np.ones(12)), ValueError, "costs must have shape"),
+        lambda: reference.distances(CODES, np.ones(12)), ValueError,
+        r"costs must have shape \(n_bits, 2\) or \(nq, n_bits, 2\), got \(12,\)"),
+    "reference: no bits": (
+        lambda: reference.distances(np.empty((3, 0), U8), np.empty((0, 2))), ValueError, "n_bits"),
+    "paper: no bits": (
+        lambda: paper.linear_scan(np.empty((3, 0), U8), np.empty((0, 2)), 1), ValueError, "n_bits"),
+    "paper: costs too large for float32": (
+        lambda: paper.linear_scan(CODES, with_value(1e39), 1), ValueError, "float32"),
     "reference: costs too large": (
         lambda: reference.distances(CODES, with_value(1.5e307)), ValueError, r"2\*\*1020"),
     "paper: codes int": (

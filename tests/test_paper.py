@@ -22,6 +22,16 @@ def test_linear_scan_equals_the_definition_where_float32_is_exact(
     np.testing.assert_array_equal(found.distances, expected.distances)
 
 
+def test_linear_scan_in_double_precision_equals_the_definition_where_sums_are_exact() -> None:
+    rng = np.random.default_rng(1)
+    codes = np.packbits(rng.random((500, 64)) < 0.5, axis=1)
+    costs = rng.integers(0, 2**28, (64, 2)) / 2**8
+    found = paper.linear_scan(codes, costs, 12, dtype=np.float64)
+    expected = reference.search(codes, costs, 12)
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_array_equal(found.distances, expected.distances)
+
+
 def test_linear_scan_pads_like_a_search() -> None:
     found = paper.linear_scan(np.zeros((2, 1), dtype=np.uint8), np.ones((8, 2)), 4)
     assert found.ids.tolist() == [0, 1, -1, -1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +36,9 @@ def test_the_wheel_works_alone_with_numpy(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("bitweigh-*.whl")
     tag = "cp311-cp311" if sys.version_info < (3, 12) else "cp312-abi3"
     assert tag in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        (core,) = [name for name in archive.namelist() if "_core." in name and name.endswith(".so")]
+    assert ("abi3" in core) == ("abi3" in tag)
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -69,11 +70,14 @@ std::vector<std::string> kernel_names() {
     return names;
 }
 
-// Lets Python's signal handlers run a few times a second. They only ever run on the main thread;
-// elsewhere this asks in vain, at the price of taking the GIL.
+// Lets Python's signal handlers run a few times a second, at the price of taking the GIL. They only
+// ever run on the main thread: elsewhere there is nothing to ask for.
 class SignalCheck {
 public:
+    explicit SignalCheck(bool on_main_thread) : on_main_thread_(on_main_thread) {}
+
     bool operator()() {
+        if (!on_main_thread_) return false;
         const auto now = std::chrono::steady_clock::now();
         if (now - last_ < std::chrono::milliseconds(40)) return false;
         last_ = now;
@@ -82,6 +86,7 @@ public:
     }
 
 private:
+    bool on_main_thread_;
     std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
@@ -97,11 +102,11 @@ void check_costs(const Costs& costs, bool single) {
                 "costs" + (single ? "" : "[" + query + "]") +
                 ": the absolute values of a query's costs must add up to at most 2**1020");
         }
+        const double value = own[2 * fault.bit + fault.value];
+        const std::string shown = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
         throw std::invalid_argument("costs[" + query + (single ? "" : ", ") +
                                     std::to_string(fault.bit) + ", " + std::to_string(fault.value) +
-                                    "] is " +
-                                    std::to_string(own[2 * fault.bit + fault.value]) +
-                                    ", every cost must be finite");
+                                    "] is " + shown + ", every cost must be finite");
     }
 }
 
@@ -122,16 +127,22 @@ void search_segments(const std::vector<const SegmentArrays*>& segments, const Co
                      const Output<double, 2>& distances, const Output<Id, 2>& ids,
                      const Output<std::int64_t, 2>& counters, const std::string& bitorder,
                      const std::string& kernel, std::size_t threads, bool cap_threads, bool single,
-                     const Tuning& tuning) {
+                     bool on_main_thread, const Tuning& tuning) {
     check_costs(costs, single);
     const std::size_t n_queries = costs.shape(0);
     const std::size_t k = distances.shape(1);
-    if (distances.shape(0) != n_queries || ids.shape(0) != n_queries || ids.shape(1) != k ||
-        counters.shape(0) != n_queries || counters.shape(1) != std::size(counter_names)) {
+    if (costs.shape(1) == 0 || costs.shape(2) != 2 || k == 0 || distances.shape(0) != n_queries ||
+        ids.shape(0) != n_queries || ids.shape(1) != k || counters.shape(0) != n_queries ||
+        counters.shape(1) != std::size(counter_names)) {
         throw std::invalid_argument("the arrays for the answer do not fit the queries");
     }
     std::vector<Segment> views;
-    for (const SegmentArrays* segment : segments) views.push_back(segment->view);
+    for (const SegmentArrays* segment : segments) {
+        if (segment->n_bytes != bytes_of(costs.shape(1))) {
+            throw std::invalid_argument("a segment has codes of another length than the queries");
+        }
+        views.push_back(segment->view);
+    }
     std::vector<SearchCounters> counted(n_queries);
     const SearchRequest request{.segments = views,
                                 .n_bits = costs.shape(1),
@@ -145,9 +156,11 @@ void search_segments(const std::vector<const SegmentArrays*>& segments, const Co
                                 .tuning = tuning};
     try {
         const nb::gil_scoped_release release;
-        search(request, {distances.data(), ids.data(), counted.data()}, SignalCheck());
+        search(request, {distances.data(), ids.data(), counted.data()},
+               SignalCheck(on_main_thread));
     } catch (const Interrupted&) {
-        throw nb::python_error();
+        if (PyErr_Occurred()) throw nb::python_error();
+        throw std::runtime_error("the search was interrupted");
     }
     write_counters(counted, counters.data());
 }
@@ -184,7 +197,7 @@ std::size_t stray_row(const Codes& codes, std::size_t n_bits, const std::string&
 
 // `costs` is one query, (1, n_bits, 2).
 void linear_scan(const Codes& codes, const Costs& costs, const Output<double, 1>& distances,
-                 const Output<Id, 1>& ids, const std::string& bitorder) {
+                 const Output<Id, 1>& ids, const std::string& bitorder, bool single_precision) {
     check_costs(costs, true);
     const std::size_t k = distances.shape(0);
     if (costs.shape(0) != 1 || ids.shape(0) != k || codes.shape(1) != bytes_of(costs.shape(1))) {
@@ -193,7 +206,7 @@ void linear_scan(const Codes& codes, const Costs& costs, const Output<double, 1>
     const nb::gil_scoped_release release;
     const std::vector<Neighbour> found =
         paper::linear_scan(codes.data(), codes.shape(0), costs.data(), costs.shape(1),
-                           order_named(bitorder), k);
+                           order_named(bitorder), k, single_precision);
     for (std::size_t i = 0; i < k; ++i) {
         const bool padded = i >= found.size();
         distances.data()[i] = padded ? padding_distance : found[i].distance;
@@ -204,6 +217,8 @@ void linear_scan(const Codes& codes, const Costs& costs, const Output<double, 1>
 }  // namespace
 
 NB_MODULE(_core, m) {
+    // A daemon thread that is alive at exit keeps objects alive, which is no leak of ours.
+    nb::set_leak_warnings(false);
     m.doc() = "The compiled engine of bitweigh. Private: use bitweigh.Index.";
 
     nb::class_<Tuning>(m, "Tuning", "What tests change so that small inputs reach every path.")
@@ -217,16 +232,17 @@ NB_MODULE(_core, m) {
 
     m.def("kernel_names", &kernel_names, "Kernels that this machine can run, fastest first.");
     m.def("pack_blocks", &pack, "codes"_a, "Codes (n, n_bytes) as blocks of 32 rows.");
-    m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a,
+    m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a.noconvert(),
           "Write the codes of the given rows into codes (len(rows), n_bytes).");
     m.def("first_stray_row", &stray_row, "codes"_a, "n_bits"_a, "bitorder"_a,
           "First row with an unused bit set, or the number of rows.");
-    m.def("search", &search_segments, "segments"_a, "costs"_a, "distances"_a, "ids"_a, "counters"_a,
-          nb::kw_only(), "bitorder"_a, "kernel"_a, "threads"_a, "cap_threads"_a, "single"_a,
-          "tuning"_a,
+    m.def("search", &search_segments, "segments"_a, "costs"_a, "distances"_a.noconvert(),
+          "ids"_a.noconvert(), "counters"_a.noconvert(), nb::kw_only(), "bitorder"_a, "kernel"_a,
+          "threads"_a, "cap_threads"_a, "single"_a, "on_main_thread"_a, "tuning"_a,
           "Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into\n"
           "counters (nq, len(counter_names)).");
-    m.def("linear_scan", &linear_scan, "codes"_a, "costs"_a, "distances"_a, "ids"_a, "bitorder"_a,
+    m.def("linear_scan", &linear_scan, "codes"_a, "costs"_a, "distances"_a.noconvert(),
+          "ids"_a.noconvert(), "bitorder"_a, "single_precision"_a,
           "The paper's Linear Scan: write the k nearest into distances (k,) and row numbers (k,).");
 
     nb::list names;

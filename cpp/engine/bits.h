@@ -22,7 +22,7 @@ inline constexpr unsigned bit_mask(std::size_t i, BitOrder order) {
     return order == BitOrder::big ? 128u >> (i % 8) : 1u << (i % 8);
 }
 
-// Bits of the last byte that no code may set.
+// Bits of the last byte that no code may set. n_bits >= 1.
 unsigned unused_mask(std::size_t n_bits, BitOrder order);
 
 // The first row whose last byte has one of the bits of `unused` set, or `n` if none has.

@@ -24,7 +24,6 @@ public:
     // To be called before the first scan and whenever `worst` has fallen; `worst` is finite.
     void lower_to(double worst);
 
-    bool ready() const { return scale_ > 0.0; }
     bool wide() const { return wide_; }
     const ScanTables& tables() const { return tables_; }
 
@@ -34,6 +33,7 @@ public:
     std::size_t capped_entries() const { return capped_entries_; }
 
 private:
+    bool ready() const { return scale_ > 0.0; }
     double threshold_for(double budget) const;
     void quantise(double budget);
 

@@ -61,9 +61,9 @@ void run_tasks(std::size_t n, std::size_t threads, const InterruptCheck& check, 
             Checkpoint checkpoint(stop, own_check);
             for (std::size_t i; !stop && (i = next++) < n;) task(i, checkpoint);
         } catch (...) {
-            stop = true;
             const std::lock_guard lock(mutex);
             if (!failure) failure = std::current_exception();
+            stop = true;  // only now: a task that sees it throws Interrupted, which must not be first
         }
     };
 

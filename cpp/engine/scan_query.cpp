@@ -16,8 +16,15 @@ void SearchCounters::add(const SearchCounters& other) {
     capped_entries += other.capped_entries;
 }
 
+namespace {
+
+// Scoring a block by the definition takes about as long as scanning this many.
+constexpr std::size_t scoring_cost = 16;
+
+}  // namespace
+
 double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
-                    const Tuning& tuning, SearchCounters& counters) {
+                    const Tuning& tuning, SearchCounters& counters, Checkpoint& checkpoint) {
     const std::size_t wanted = std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
     const std::size_t sample = blocks_of(wanted);
     if (sample >= line.n_blocks()) return padding_distance;
@@ -42,6 +49,7 @@ double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t
             costs.distances(start, distances);
             seen.insert(seen.end(), distances, distances + std::popcount(segment.rows_in(block)));
         });
+        checkpoint.done(costs.n_bytes() * block_rows * scoring_cost);
     }
     counters.rows_scored_directly += seen.size();
     return seen.size() < k ? padding_distance : kth_smallest(seen.data(), seen.size(), k);

@@ -8,6 +8,7 @@
 
 #include "engine/bound_tables.h"
 #include "engine/cost_table.h"
+#include "engine/parallel.h"
 #include "engine/scan/scan.h"
 #include "engine/segment.h"
 #include "engine/top_k.h"
@@ -47,7 +48,7 @@ private:
 // each other in a segment may be alike, hence spread. Returns +inf where the sample has fewer than
 // k rows, or would be the whole line.
 double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
-                    const Tuning& tuning, SearchCounters& counters);
+                    const Tuning& tuning, SearchCounters& counters, Checkpoint& checkpoint);
 
 class ScanQuery {
 public:

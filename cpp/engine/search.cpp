@@ -40,8 +40,8 @@ Split split_work(const SearchRequest& request, const SegmentLine& line) {
     return split;
 }
 
-// A few queries that pass over each chunk of blocks together, piece by piece of the line. Its
-// first task prepares it; its last one writes the answer.
+// A few queries that pass over each chunk of blocks together, piece by piece of the line. It is
+// prepared once, before its pieces; the last piece writes the answer.
 class Tile {
 public:
     Tile(const SearchRequest& request, const SegmentLine& line, const SearchAnswer& answer,
@@ -54,8 +54,21 @@ public:
           pieces_(pieces),
           pieces_left_(pieces) {}
 
+    // Builds the tables and samples the first bounds.
+    void prepare(Checkpoint& checkpoint) {
+        tables_.reserve(n_);
+        found_.resize(n_);
+        counters_.resize(n_);
+        bounds_ = std::make_unique<SharedBound[]>(n_);
+        for (std::size_t q = 0; q < n_; ++q) {
+            const double* costs = request_.costs + (first_ + q) * request_.n_bits * 2;
+            tables_.emplace_back(costs, request_.n_bits, request_.order);
+            bounds_[q].lower_to(sample_bound(tables_[q], line_, kept(), request_.tuning,
+                                             counters_[q], checkpoint));
+        }
+    }
+
     void run_piece(std::size_t piece, Checkpoint& checkpoint) {
-        std::call_once(prepared_, [&] { prepare(); });
         std::vector<ScanQuery> scans;
         scans.reserve(n_);
         for (std::size_t q = 0; q < n_; ++q) {
@@ -71,19 +84,6 @@ public:
 private:
     // More than all rows cannot be found.
     std::size_t kept() const { return std::max<std::size_t>(1, std::min(request_.k, line_.rows())); }
-
-    void prepare() {
-        tables_.reserve(n_);
-        found_.resize(n_);
-        counters_.resize(n_);
-        bounds_ = std::make_unique<SharedBound[]>(n_);
-        for (std::size_t q = 0; q < n_; ++q) {
-            const double* costs = request_.costs + (first_ + q) * request_.n_bits * 2;
-            tables_.emplace_back(costs, request_.n_bits, request_.order);
-            bounds_[q].lower_to(
-                sample_bound(tables_[q], line_, kept(), request_.tuning, counters_[q]));
-        }
-    }
 
     void scan_piece(std::vector<ScanQuery>& scans, std::size_t begin, std::size_t end,
                     Checkpoint& checkpoint) {
@@ -133,8 +133,9 @@ private:
             std::fill(ids + i, ids + request_.k, padding_id);
             answer_.counters[first_ + q] = counters_[q];
         }
-        tables_.clear();
-        tables_.shrink_to_fit();
+        // A batch may have many tiles: none keeps what it no longer needs.
+        tables_ = {};
+        found_ = {};
     }
 
     const SearchRequest& request_;
@@ -144,7 +145,6 @@ private:
     const std::size_t n_;
     const std::size_t pieces_;
 
-    std::once_flag prepared_;
     std::vector<CostTable> tables_;
     std::unique_ptr<SharedBound[]> bounds_;
 
@@ -168,6 +168,15 @@ void search(const SearchRequest& request, const SearchAnswer& answer, const Inte
         const std::size_t last = std::min(request.n_queries, first + split.queries_per_tile);
         tiles.push_back(std::make_unique<Tile>(request, line, answer, first, last, split.pieces));
     }
+    if (split.pieces == 1) {
+        run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
+            tiles[t]->prepare(checkpoint);
+            tiles[t]->run_piece(0, checkpoint);
+        });
+        return;
+    }
+    run_tasks(split.tiles, split.threads, check,
+              [&](std::size_t t, Checkpoint& checkpoint) { tiles[t]->prepare(checkpoint); });
     run_tasks(split.tiles * split.pieces, split.threads, check,
               [&](std::size_t task, Checkpoint& checkpoint) {
                   tiles[task / split.pieces]->run_piece(task % split.pieces, checkpoint);

@@ -37,12 +37,11 @@ inline constexpr std::size_t first_chunk_blocks = 16;
 // millisecond of scanning, so that asking costs nothing and Ctrl-C feels immediate.
 inline constexpr std::size_t interrupt_check_bytes = std::size_t{4} << 20;
 
-// A thread is started for every so many bytes of codes x queries (about 0.15 ms of work);
-// starting one costs about 0.02 ms.
+// A thread is started for every so many bytes of codes x queries (about 0.2 ms of work): starting
+// one costs about 0.05 ms, up to 0.4 ms on a sleeping core.
 inline constexpr std::size_t bytes_per_thread = std::size_t{8} << 20;
 // The work is cut into about this many tasks for each thread, by queries and, where those are few,
-// by rows: a thread that starts late (0.1 to 0.4 ms on a sleeping core) or a slow core then does
-// not hold up the rest. With 2 tasks for each of 2 threads they scale 1.3x, with 4 1.8x.
+// by rows: a thread that starts late or a slow core then does not hold up the rest. With 2 tasks for each of 2 threads they scale 1.3x, with 4 1.8x.
 inline constexpr std::size_t tasks_per_thread = 4;
 
 // What tests may change, so that small inputs reach every path.

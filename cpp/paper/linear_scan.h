@@ -1,8 +1,7 @@
 // The paper's Linear Scan: the weighted distance of every code by a 256-entry table per byte.
 //
 // The exhaustive search that the paper compares with ("accelerated by adopting the look-up
-// tables"). Tables and sums are float32, as in the implementations it was measured with, so
-// distances are rounded; the engine's exact scan is elsewhere.
+// tables"). Not to be confused with the engine's scan.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +14,10 @@
 namespace bitweigh::paper {
 
 // The k nearest rows of `codes` (n x bytes_of(n_bits), as callers pack them), nearest first; ids
-// are row numbers. `costs` is n_bits x 2.
+// are row numbers. `costs` is n_bits x 2. In single precision tables and sums are float, the fastest
+// and what such scans usually do; distances are rounded then.
 std::vector<Neighbour> linear_scan(const std::uint8_t* codes, std::size_t n, const double* costs,
-                                   std::size_t n_bits, BitOrder order, std::size_t k);
+                                   std::size_t n_bits, BitOrder order, std::size_t k,
+                                   bool single_precision);
 
 }  // namespace bitweigh::paper

@@ -38,6 +38,23 @@ void check_kth(std::vector<double> values, std::size_t k) {
     CHECK(values == expected, "n " << values.size() << " k " << k);
 }
 
+// Values that rise and fall, as distances along ordered codes do. First, middle and last are extremes
+// then: a selection that trusted them would take quadratic time, which for these sizes is hours.
+void check_orders_that_fool_a_pivot() {
+    constexpr std::size_t n = 1'000'000;
+    std::vector<double> pipe(n);
+    std::vector<double> valley(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t from_middle = i < n / 2 ? n / 2 - i : i - n / 2;
+        valley[i] = static_cast<double>(from_middle);
+        pipe[i] = -valley[i];
+    }
+    for (const std::size_t k : {std::size_t{1}, n / 10, n}) {
+        check_kth(pipe, k);
+        check_kth(valley, k);
+    }
+}
+
 // Offers the neighbours in the order they have, as a scan does; `bound` comes from outside, before
 // the neighbour number `bound_at`.
 template <class Entry, class MakeEntry>
@@ -104,6 +121,7 @@ void test_kth_smallest() {
             }
         }
     }
+    check_orders_that_fool_a_pivot();
 }
 
 void test_top_k() {

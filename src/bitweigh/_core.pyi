@@ -50,13 +50,13 @@ def unpack_rows(segment: Segment, rows: Annotated[NDArray[numpy.uint32], dict(sh
 def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_bits: int, bitorder: str) -> int:
     """First row with an unused bit set, or the number of rows."""
 
-def search(segments: Sequence[Segment], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], *, bitorder: str, kernel: str, threads: int, cap_threads: bool, single: bool, tuning: Tuning) -> None:
+def search(segments: Sequence[Segment], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], *, bitorder: str, kernel: str, threads: int, cap_threads: bool, single: bool, on_main_thread: bool, tuning: Tuning) -> None:
     """
     Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into
     counters (nq, len(counter_names)).
     """
 
-def linear_scan(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], bitorder: str) -> None:
+def linear_scan(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], bitorder: str, single_precision: bool) -> None:
     """
     The paper's Linear Scan: write the k nearest into distances (k,) and row numbers (k,).
     """

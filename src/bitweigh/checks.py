@@ -56,7 +56,7 @@ def as_bitorder(bitorder: object) -> BitOrder:
 
 def as_codes(codes: object, n_bits: int, bitorder: BitOrder, name: str = "codes") -> Codes:
     """Packed codes ``(n, n_bytes)`` of dtype uint8, C-contiguous, unused bits zero."""
-    array = _as_array(codes, name)
+    array = as_array(codes, name)
     n_bytes = (n_bits + 7) // 8
     if array.dtype != np.uint8:
         hint = ""
@@ -92,13 +92,22 @@ def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
             f"costs must have shape ({n_bits}, 2) or (nq, {n_bits}, 2), got {array.shape}"
         )
     single = array.ndim == 2
-    contiguous = np.ascontiguousarray(array, dtype=np.float64)
-    return (contiguous[np.newaxis] if single else contiguous), single
+    # A copy even where none is needed: what was checked must not change while it is searched for.
+    copied = np.array(array, dtype=np.float64, order="C")
+    return (copied[np.newaxis] if single else copied), single
+
+
+def n_bits_of(costs: object) -> int:
+    """The number of bits that costs are for, where nothing else says it."""
+    array = as_floats(costs, "costs")
+    if array.ndim not in (2, 3) or array.shape[-1] != 2:
+        raise ValueError(f"costs must have shape (n_bits, 2) or (nq, n_bits, 2), got {array.shape}")
+    return as_n_bits(array.shape[-2])
 
 
 def as_floats(values: object, name: str) -> Floats:
     """An array of dtype float32 or float64 in native byte order."""
-    array = _as_array(values, name)
+    array = as_array(values, name)
     if array.dtype != np.float32 and array.dtype != np.float64:
         order = "" if array.dtype.isnative else " in native byte order"
         raise TypeError(f"{name} must have dtype float32 or float64{order}, got {array.dtype}")
@@ -106,25 +115,26 @@ def as_floats(values: object, name: str) -> Floats:
 
 
 def as_ids(ids: object, name: str = "ids") -> Ids:
-    """Ids as int64 ``(n,)``, none negative."""
-    array = _as_array(ids, name)
+    """A copy of ids as int64 ``(n,)``, none negative."""
+    array = as_array(ids, name)
     if array.size == 0 and array.ndim == 1 and array.dtype == np.float64:
         array = array.astype(np.int64)  # what NumPy makes of an empty list
-    if not np.issubdtype(array.dtype, np.integer):
+    if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, got {array.dtype}")
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (n,), got {array.shape}")
-    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
         place = int(np.argmax(array > np.iinfo(np.int64).max))
         raise ValueError(f"{name} must fit in int64, got {name}[{place}] = {array[place]}")
-    exact: Ids = np.ascontiguousarray(array, dtype=np.int64)
+    exact: Ids = np.array(array, dtype=np.int64)
     if exact.size and exact.min() < 0:
         place = int(np.argmax(exact < 0))
         raise ValueError(f"{name} must not be negative, got {name}[{place}] = {exact[place]}")
     return exact
 
 
-def _as_array(values: object, name: str) -> NDArray[Any]:
+def as_array(values: object, name: str) -> NDArray[Any]:
+    """An array from an array or nested sequences, without loss."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a plain array, got a masked array: its mask would be lost")
     try:

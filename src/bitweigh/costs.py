@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.checks import BitOrder, Floats, as_bitorder, as_codes, as_floats, as_n_bits
+from bitweigh.checks import BitOrder, Floats, as_array, as_bitorder, as_codes, as_floats, as_n_bits
 
 __all__ = ["from_weights", "hamming", "inner_product"]
 
@@ -153,14 +153,14 @@ def _query_bits(
     queries: ArrayLike, n_bits: int, bitorder: BitOrder
 ) -> tuple[NDArray[np.bool_], bool]:
     """Unpacked bits (nq, n_bits), and whether a single query came."""
-    single = np.ndim(queries) == 1
-    if single and len(np.asarray(queries)) != (n_bits + 7) // 8:
+    array = as_array(queries, "queries")
+    n_bytes = (n_bits + 7) // 8
+    single = array.ndim == 1
+    if single and array.dtype == np.uint8 and len(array) != n_bytes:
         raise ValueError(
-            f"queries must have shape ({(n_bits + 7) // 8},) or (nq, {(n_bits + 7) // 8}) "
-            f"for {n_bits} bits, got {np.shape(queries)}"
+            f"queries must have shape ({n_bytes},) or (nq, {n_bytes}) for {n_bits} bits, "
+            f"got {array.shape}"
         )
-    packed = as_codes(
-        np.asarray(queries)[np.newaxis] if single else queries, n_bits, bitorder, name="queries"
-    )
+    packed = as_codes(array[np.newaxis] if single else array, n_bits, bitorder, name="queries")
     bits = np.unpackbits(packed, axis=1, count=n_bits, bitorder=bitorder)
     return bits.astype(np.bool_), single

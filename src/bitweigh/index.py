@@ -68,7 +68,7 @@ class Index:
         self._state = State()
         self._writing = threading.Lock()
         # Numbers that never change an answer. Tests set them so that few rows reach every path.
-        self._tail_rows = 1 << 14
+        self._tail_rows = 1 << 10
         self._segment_rows = _core.max_segment_rows - 1
         self._kernel = machine.KERNEL
         self._tuning = _core.Tuning()
@@ -134,8 +134,6 @@ class Index:
                 own_ids = _ids_from(state.next_id, len(packed))
             else:
                 _refuse_repeated(own_ids, state)
-                # The caller may go on to change the array that came.
-                own_ids = own_ids.copy()
             self._state = self._with_rows(state, packed, own_ids)
 
     @overload
@@ -229,6 +227,7 @@ class Index:
             threads=workers,
             cap_threads=threads is None,
             single=single,
+            on_main_thread=threading.get_ident() == threading.main_thread().ident,
             tuning=self._tuning,
         )
         result = SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
@@ -285,7 +284,11 @@ class Index:
             return State(state.segments, Segment.build(codes, ids, self._n_bits), next_id)
         segments = list(state.segments)
         # Merging neighbours of like size copies each row O(log n) times, however small the adds.
-        while segments and len(segments[-1]) <= len(ids) <= self._segment_rows - len(segments[-1]):
+        while (
+            segments
+            and len(segments[-1]) <= 2 * len(ids)
+            and len(segments[-1]) + len(ids) <= self._segment_rows
+        ):
             last = segments.pop()
             codes = np.concatenate([last.all_codes(), codes])
             ids = np.concatenate([last.ids, ids])
@@ -309,4 +312,6 @@ def _refuse_repeated(ids: Ids, state: State) -> None:
         repeated |= part.find(ids)[1]
     if repeated.any():
         place = int(np.argmax(repeated))
-        raise ValueError(f"ids must be new and distinct, but ids[{place}] = {ids[place]} is in use")
+        first = int(np.argmax(ids == ids[place]))
+        why = f"the same as ids[{first}]" if first < place else "in use"
+        raise ValueError(f"ids must be new and distinct, but ids[{place}] = {ids[place]} is {why}")

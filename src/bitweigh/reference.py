@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.checks import BitOrder, as_bitorder, as_codes, as_costs, as_ids, as_k
+from bitweigh.checks import BitOrder, as_bitorder, as_codes, as_costs, as_ids, as_k, n_bits_of
 from bitweigh.results import SearchResult
 
 __all__ = ["distances", "search"]
@@ -45,7 +45,7 @@ def distances(
 
     """
     order = as_bitorder(bitorder)
-    n_bits = np.shape(costs)[-2] if np.ndim(costs) in (2, 3) else 0
+    n_bits = n_bits_of(costs)
     checked, single = as_costs(costs, n_bits)
     packed = as_codes(codes, n_bits, order)
     if not np.isfinite(checked).all():

@@ -26,15 +26,16 @@ class Segment:
     ids: Ids
     """By row."""
     core: _core.Segment
-    by_id: Rows | None
-    """Rows in ascending id; None where the rows are in that order themselves."""
+    by_id: NDArray[np.intp] | None
+    """Rows in ascending id; None where the rows are in that order themselves. Of the dtype that
+    np.searchsorted takes as it is: any other it would convert, whole, at each call."""
 
     @classmethod
     def build(cls, codes: Codes, ids: Ids, n_bits: int) -> Segment:
-        """A segment of codes (n, n_bytes) that were checked before. Ids are distinct."""
+        """A segment of codes (n, n_bytes), n >= 1, that were checked before. Ids are distinct."""
         by_id = None
         if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
-            by_id = np.argsort(ids).astype(np.uint32)
+            by_id = np.argsort(ids)
         core = _core.Segment(_core.pack_blocks(codes), ids, n_bits)
         return cls(codes.shape[1], ids, core, by_id)
 
@@ -44,8 +45,6 @@ class Segment:
 
     def find(self, ids: Ids) -> tuple[Rows, NDArray[np.bool_]]:
         """The rows of the given ids, and which of them are here; rows elsewhere mean nothing."""
-        if len(self) == 0:
-            return np.zeros(len(ids), dtype=np.uint32), np.zeros(len(ids), dtype=np.bool_)
         places = np.searchsorted(self.ids, ids, sorter=self.by_id).clip(max=len(self) - 1)
         rows = (places if self.by_id is None else self.by_id[places]).astype(np.uint32)
         return rows, self.ids[rows] == ids

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from bitweigh import _core
-from bitweigh.checks import BitOrder, as_bitorder, as_codes, as_costs, as_k
+from bitweigh.checks import BitOrder, as_bitorder, as_codes, as_costs, as_k, n_bits_of
 from bitweigh.results import SearchResult
 
 __all__ = ["linear_scan"]
 
 
 def linear_scan(
-    codes: ArrayLike, costs: ArrayLike, k: int, *, bitorder: BitOrder = "big"
+    codes: ArrayLike,
+    costs: ArrayLike,
+    k: int,
+    *,
+    dtype: DTypeLike = np.float32,
+    bitorder: BitOrder = "big",
 ) -> SearchResult:
     """Score every code with a 256-entry table per byte: the paper's Linear Scan.
 
-    Tables and sums are float32, as in the implementations the paper was measured with, so the
-    distances are rounded. One thread.
+    One thread.
 
     Parameters
     ----------
@@ -28,6 +32,9 @@ def linear_scan(
         One query.
     k : int
         How many neighbours, at least 1.
+    dtype : float32 or float64
+        Of tables and sums. float32 is faster, and what such scans usually take; distances are
+        rounded then.
     bitorder : "big" or "little"
         As in ``np.packbits``.
 
@@ -46,10 +53,20 @@ def linear_scan(
 
     """
     order = as_bitorder(bitorder)
-    checked, single = as_costs(costs, np.shape(costs)[-2] if np.ndim(costs) in (2, 3) else 0)
+    checked, single = as_costs(costs, n_bits_of(costs))
     if not single:
         raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
     packed = as_codes(codes, checked.shape[1], order)
     found = SearchResult(np.empty(as_k(k)), np.empty(as_k(k), dtype=np.int64))
-    _core.linear_scan(packed, checked, found.distances, found.ids, order)
+    narrow = np.dtype(dtype) == np.float32
+    if not narrow and np.dtype(dtype) != np.float64:
+        raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
+    if (
+        narrow
+        and (
+            np.abs(checked[np.isfinite(checked)]) > np.finfo(np.float32).max / checked.shape[1]
+        ).any()
+    ):
+        raise ValueError("costs are too large for sums in float32; dtype=np.float64 takes them")
+    _core.linear_scan(packed, checked, found.distances, found.ids, order, narrow)
     return found

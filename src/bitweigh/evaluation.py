@@ -1,0 +1,289 @@
+"""How good and how fast an answer is: precision, recall, the Euclidean truth, times.
+
+Ids are row numbers here: id i is row i of the labels or vectors given.
+"""
+# ruff: noqa: N803 X is scikit-learn's name
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bitweigh.checks import Ids, as_floats, as_integer
+
+__all__ = ["Timing", "euclidean_top", "precision_at_k", "recall_at_k", "speed_up", "time_queries"]
+
+Truth: TypeAlias = ArrayLike | tuple[ArrayLike, ArrayLike]
+Query = TypeVar("Query")
+
+# Rows of X and of queries that are compared at a time: 16 MB of distances.
+ROWS, QUERIES = 4096, 512
+
+
+class Timing(NamedTuple):
+    """Seconds per query, over `n` timed calls."""
+
+    mean: float
+    median: float
+    best: float
+    p10: float
+    p90: float
+    n: int
+
+
+def precision_at_k(found_ids: ArrayLike, truth: Truth) -> float:
+    """The share of the k ids found that are true, averaged over the queries.
+
+    Parameters
+    ----------
+    found_ids : integers (nq, k)
+        What a search returned. The padding id -1 counts as wrong.
+    truth : (labels, labels) or integers (nq, t)
+        A tuple of the queries' labels ``(nq,)`` and the rows' labels ``(n,)``: true is what has the
+        query's label. Or the true ids of each query; -1 is padding.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from bitweigh import evaluation
+    >>> evaluation.precision_at_k([[0, 1], [2, 0]], ([7, 8], [7, 8, 8]))
+    0.5
+    >>> evaluation.precision_at_k([[0, 1]], [[1, 5, 6]])
+    0.5
+
+    """
+    hits, _ = _judge(found_ids, truth)
+    return float(hits.mean())
+
+
+def recall_at_k(found_ids: ArrayLike, truth: Truth) -> float:
+    """The share of the true ids that are among the k found, averaged over the queries.
+
+    Parameters
+    ----------
+    found_ids : integers (nq, k)
+        What a search returned; -1 is padding.
+    truth : (labels, labels) or integers (nq, t)
+        As in `precision_at_k`. Every query needs at least one true row.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from bitweigh import evaluation
+    >>> evaluation.recall_at_k([[0, 1, 2, 3]], [[1, 5]])
+    0.5
+
+    """
+    hits, totals = _judge(found_ids, truth)
+    if not totals.all():
+        raise ValueError(f"truth must have a true row for every query, query {totals.argmin()} none")
+    return float((hits.sum(axis=1) / totals).mean())
+
+
+def euclidean_top(X: ArrayLike, queries: ArrayLike, k: int) -> Ids:
+    """The k rows nearest to each query in Euclidean distance, equal distances in ascending id.
+
+    Exact for the squared distance ``((x - q) ** 2).sum()`` in float64. A matrix product finds the
+    candidates, with room for its rounding, and that sum orders them.
+
+    Parameters
+    ----------
+    X : float32 or float64 (n, d)
+        Rows, finite. Read block by block, so a memory map will do.
+    queries : float32 or float64 (nq, d)
+        Queries, finite.
+    k : int
+        From 1 to n.
+
+    Returns
+    -------
+    int64 (nq, k), nearest first
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bitweigh import evaluation
+    >>> rows = np.array([[0.0], [1.0], [3.0], [1.0]])
+    >>> evaluation.euclidean_top(rows, np.array([[0.9]]), 3)
+    array([[1, 3, 0]])
+
+    """
+    rows, own = as_floats(X, "X"), as_floats(queries, "queries")
+    if rows.ndim != 2 or own.ndim != 2 or rows.shape[1] != own.shape[1]:
+        raise ValueError(
+            f"X and queries must have shapes (n, d) and (nq, d), got {rows.shape} and {own.shape}"
+        )
+    k = as_integer(k, "k", 1, len(rows))
+    top = np.empty((len(own), k), dtype=np.int64)
+    for first, some in _blocks(own, QUERIES, "queries"):
+        for number, candidates in enumerate(_candidates(rows, some, k)):
+            distances = ((rows[candidates].astype(np.float64) - some[number]) ** 2).sum(axis=1)
+            order = np.lexsort((candidates, distances))[:k]
+            top[first + number] = candidates[order]
+    return top
+
+
+def speed_up(base_seconds: ArrayLike, seconds: ArrayLike) -> NDArray[np.float64] | np.float64:
+    """How many times faster than the base: ``base_seconds / seconds``, element by element.
+
+    Parameters
+    ----------
+    base_seconds, seconds : positive numbers
+        Numbers or arrays of matching shapes.
+
+    Returns
+    -------
+    float64
+
+    Examples
+    --------
+    >>> from bitweigh import evaluation
+    >>> float(evaluation.speed_up(3.0, 0.5))
+    6.0
+
+    """
+    base, own = np.asarray(base_seconds, np.float64), np.asarray(seconds, np.float64)
+    if not (np.all(base > 0) and np.all(own > 0)):
+        raise ValueError("base_seconds and seconds must be positive")
+    ratio: NDArray[np.float64] | np.float64 = base / own
+    return ratio
+
+
+def time_queries(
+    search: Callable[[Query], object],
+    queries: Sequence[Query] | NDArray[Any],
+    *,
+    warm_up: int = 10,
+    rounds: int = 3,
+) -> Timing:
+    """Time a search, one query at a time.
+
+    Parameters
+    ----------
+    search : function of one query
+        What it returns is thrown away.
+    queries : sequence
+        Each element, or row of an array, is one query.
+    warm_up : int
+        Calls before the timing starts.
+    rounds : int
+        How often all queries are timed, one round after the other.
+
+    Returns
+    -------
+    Timing
+        Mean, median, best, 10th and 90th percentile of ``rounds * len(queries)`` calls, in seconds.
+
+    Examples
+    --------
+    >>> from bitweigh import evaluation
+    >>> evaluation.time_queries(abs, [-1, -2], rounds=5).n
+    10
+
+    """
+    if len(queries) == 0:
+        raise ValueError("queries must not be empty")
+    rounds = as_integer(rounds, "rounds", 1, 2**31)
+    for number in range(as_integer(warm_up, "warm_up", 0, 2**31)):
+        search(queries[number % len(queries)])
+    seconds = []
+    for _ in range(rounds):
+        for query in queries:
+            start = time.perf_counter()
+            search(query)
+            seconds.append(time.perf_counter() - start)
+    p10, median, p90 = np.percentile(seconds, [10, 50, 90]).tolist()
+    mean = float(np.mean(seconds))
+    return Timing(mean, median, min(seconds), p10, p90, len(seconds))
+
+
+def _judge(found_ids: ArrayLike, truth: Truth) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which ids found are true (nq, k), and how many true rows each query has (nq,)."""
+    found = _as_id_rows(found_ids, "found_ids")
+    if found.size == 0:
+        raise ValueError(f"found_ids must not be empty, got shape {found.shape}")
+    if isinstance(truth, tuple):
+        own, rows = (np.asarray(labels) for labels in truth)
+        if own.shape != (len(found),) or rows.ndim != 1:
+            raise ValueError(
+                f"truth must be labels of shapes ({len(found)},) and (n,), got {own.shape} and "
+                f"{rows.shape}"
+            )
+        if found.max() >= len(rows):
+            raise ValueError(f"found_ids has id {found.max()}, the truth has {len(rows)} rows")
+        kinds, counts = np.unique(rows, return_counts=True)
+        hits = (rows[found] == own[:, np.newaxis]) & (found >= 0)
+        totals = (counts * (own[:, np.newaxis] == kinds)).sum(axis=1)
+        return hits, totals
+    true = _as_id_rows(truth, "truth")
+    if len(true) != len(found):
+        raise ValueError(f"truth must have {len(found)} rows, got {len(true)}")
+    hits = np.array([np.isin(a, b[b >= 0]) for a, b in zip(found, true, strict=True)])
+    return hits, (true >= 0).sum(axis=1)
+
+
+def _as_id_rows(ids: object, name: str) -> Ids:
+    """Ids (nq, k), none twice in a row, -1 excepted."""
+    array = np.asarray(ids)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"{name} must be integers, got {array.dtype}")
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have shape (nq, k), got {array.shape}")
+    ordered = np.sort(array, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if twice.any():
+        row, place = np.argwhere(twice)[0]
+        raise ValueError(f"{name}[{row}] has the id {ordered[row, place]} twice")
+    return array.astype(np.int64)
+
+
+def _blocks(
+    rows: NDArray[Any], step: int, name: str
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Finite float64 blocks of rows, each with the number of its first row."""
+    for start in range(0, len(rows), step):
+        block = rows[start : start + step].astype(np.float64)
+        if not np.isfinite(block).all():
+            raise ValueError(f"{name} must be finite, got NaN or infinity in row {start} or later")
+        yield start, block
+
+
+def _candidates(rows: NDArray[Any], queries: NDArray[np.float64], k: int) -> list[Ids]:
+    """For each query every row that may be among its k nearest, in ascending id.
+
+    Distances are taken as |x|^2 - 2 x.q + |q|^2. Each way to compute one is off by less than
+    2 (d + 8) u (|x|^2 + |q|^2), u = 2^-53, and a row is lost only if three such errors (its own
+    here, and both rows' in the final sum) conspire: `slack` is more than that.
+    """
+    lengths = (queries**2).sum(axis=1)[:, np.newaxis]
+    nearest = np.full((len(queries), k), np.inf)
+    longest = 0.0
+    met: list[list[tuple[Ids, NDArray[np.float64]]]] = [[] for _ in queries]
+    limit = np.empty(len(queries))
+    for first, block in _blocks(rows, ROWS, "X"):
+        squares = (block**2).sum(axis=1)
+        longest = max(longest, float(squares.max()))
+        distances = squares - 2.0 * (queries @ block.T) + lengths
+        nearest = np.partition(np.hstack([nearest, distances]), k - 1, axis=1)[:, :k]
+        slack = 8 * (rows.shape[1] + 8) * 2.0**-53 * (longest + lengths[:, 0]) + 1e-290
+        limit = nearest[:, k - 1] + slack
+        for number, own in enumerate(distances):
+            kept = np.flatnonzero(own <= limit[number])
+            if len(kept):
+                met[number].append((kept + first, own[kept]))
+    # A limit may rise with `longest`, but never by so much that a row it left out belongs here:
+    # each was valid for the rows before it.
+    return [
+        np.concatenate([ids[own <= limit[number]] for ids, own in pairs])
+        for number, pairs in enumerate(met)
+    ]
