@@ -56,6 +56,8 @@ _TURN_SECONDS = 0.4
 _WORKLOAD_SECONDS = 20.0
 """A peer that has used this much on a workload takes no more turns after the third."""
 _LEAST_ROUNDS = 3
+_RECALL_QUERIES = 500
+"""Of peers that are not exact; the timed queries are too few to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,8 @@ def _figures(
 ) -> list[PeerFigures]:
     first = entrants[0]
     exact = [first.peer.search(query, workload.k) for query in first.calls]
+    more = dataset.costs[:_RECALL_QUERIES]
+    more_exact = first.peer.search(first.peer.prepare(more), workload.k)
     figures = []
     for entrant in entrants:
         per_query = 1e3 * np.array(entrant.seconds) / workload.batch
@@ -215,6 +219,9 @@ def _figures(
             np.concatenate([entrant.answers[call] for call in answered]),
             np.concatenate([exact[call] for call in answered]),
         )
+        if not entrant.peer.exact:
+            found = entrant.peer.search(entrant.peer.prepare(more), workload.k)
+            share = recall(dataset.codes, more, found, more_exact)
         figures.append(
             PeerFigures(
                 peer=entrant.peer.name,
