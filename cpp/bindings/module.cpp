@@ -6,35 +6,23 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
-#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bindings/arrays.h"
 #include "bindings/block_memory.h"
 #include "engine/bits.h"
-#include "engine/cost_table.h"
 #include "engine/scan/scan.h"
 #include "engine/search.h"
-#include "paper/linear_scan.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace bitweigh;
 
 namespace {
-
-template <class Value, std::size_t ndim>
-using Input = nb::ndarray<const Value, nb::ndim<ndim>, nb::c_contig, nb::device::cpu>;
-// An array of the caller's that is written to.
-template <class Value, std::size_t ndim>
-using Output = nb::ndarray<Value, nb::ndim<ndim>, nb::c_contig, nb::device::cpu>;
-using Codes = Input<std::uint8_t, 2>;
-using Blocks = Input<std::uint8_t, 1>;
-using Ids = Input<Id, 1>;
-using Costs = Input<double, 3>;
 
 // A segment together with the arrays it reads, which it keeps alive.
 struct SegmentArrays {
@@ -53,10 +41,6 @@ struct SegmentArrays {
         view = {blocks.data(), ids.data(), rows};
     }
 };
-
-BitOrder order_named(const std::string& name) {
-    return name == "little" ? BitOrder::little : BitOrder::big;
-}
 
 const Kernel& kernel_named(const std::string& name) {
     const Kernel* kernel = find_kernel(name);
@@ -89,26 +73,6 @@ private:
     bool on_main_thread_;
     std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
-
-// Raises ValueError for the first query with a fault, naming the place as the caller indexes it.
-void check_costs(const Costs& costs, bool single) {
-    for (std::size_t q = 0; q < costs.shape(0); ++q) {
-        const double* own = costs.data() + q * costs.shape(1) * 2;
-        const CostFault fault = find_cost_fault(own, costs.shape(1));
-        if (fault.kind == CostFault::Kind::none) continue;
-        const std::string query = single ? "" : std::to_string(q);
-        if (fault.kind == CostFault::Kind::too_large) {
-            throw std::invalid_argument(
-                "costs" + (single ? "" : "[" + query + "]") +
-                ": the absolute values of a query's costs must add up to at most 2**1020");
-        }
-        const double value = own[2 * fault.bit + fault.value];
-        const std::string shown = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-        throw std::invalid_argument("costs[" + query + (single ? "" : ", ") +
-                                    std::to_string(fault.bit) + ", " + std::to_string(fault.value) +
-                                    "] is " + shown + ", every cost must be finite");
-    }
-}
 
 constexpr const char* counter_names[] = {"rows_scored_directly", "rows_scanned",
                                          "rows_scanned_wide",    "candidates",
@@ -195,25 +159,6 @@ std::size_t stray_row(const Codes& codes, std::size_t n_bits, const std::string&
     return first_stray_row(codes.data(), codes.shape(0), codes.shape(1), unused);
 }
 
-// `costs` is one query, (1, n_bits, 2).
-void linear_scan(const Codes& codes, const Costs& costs, const Output<double, 1>& distances,
-                 const Output<Id, 1>& ids, const std::string& bitorder, bool single_precision) {
-    check_costs(costs, true);
-    const std::size_t k = distances.shape(0);
-    if (costs.shape(0) != 1 || ids.shape(0) != k || codes.shape(1) != bytes_of(costs.shape(1))) {
-        throw std::invalid_argument("the arrays do not fit each other");
-    }
-    const nb::gil_scoped_release release;
-    const std::vector<Neighbour> found =
-        paper::linear_scan(codes.data(), codes.shape(0), costs.data(), costs.shape(1),
-                           order_named(bitorder), k, single_precision);
-    for (std::size_t i = 0; i < k; ++i) {
-        const bool padded = i >= found.size();
-        distances.data()[i] = padded ? padding_distance : found[i].distance;
-        ids.data()[i] = padded ? padding_id : found[i].id;
-    }
-}
-
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -241,9 +186,7 @@ NB_MODULE(_core, m) {
           "threads"_a, "cap_threads"_a, "single"_a, "on_main_thread"_a, "tuning"_a,
           "Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into\n"
           "counters (nq, len(counter_names)).");
-    m.def("linear_scan", &linear_scan, "codes"_a, "costs"_a, "distances"_a.noconvert(),
-          "ids"_a.noconvert(), "bitorder"_a, "single_precision"_a,
-          "The paper's Linear Scan: write the k nearest into distances (k,) and row numbers (k,).");
+    bind_paper(m);
 
     nb::list names;
     for (const char* name : counter_names) names.append(name);

@@ -3,6 +3,7 @@
 Weng and Zhu, "Efficient Querying from Weighted Binary Codes", AAAI 2020.
 """
 
-from bitweigh.paper.methods import linear_scan
+from bitweigh.paper.scan import linear_scan
+from bitweigh.paper.miwq import MIWQ, ProbeStats, SingleIndex
 
-__all__ = ["linear_scan"]
+__all__ = ["MIWQ", "ProbeStats", "SingleIndex", "linear_scan"]

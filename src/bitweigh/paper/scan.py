@@ -1,4 +1,4 @@
-"""The paper's querying methods over packed codes."""
+"""The paper's Linear Scan."""
 
 from __future__ import annotations
 

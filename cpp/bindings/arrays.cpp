@@ -1,0 +1,33 @@
+#include "bindings/arrays.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include "engine/cost_table.h"
+
+namespace bitweigh {
+
+BitOrder order_named(const std::string& name) {
+    return name == "little" ? BitOrder::little : BitOrder::big;
+}
+
+void check_costs(const Costs& costs, bool single) {
+    for (std::size_t q = 0; q < costs.shape(0); ++q) {
+        const double* own = costs.data() + q * costs.shape(1) * 2;
+        const CostFault fault = find_cost_fault(own, costs.shape(1));
+        if (fault.kind == CostFault::Kind::none) continue;
+        const std::string query = single ? "" : std::to_string(q);
+        if (fault.kind == CostFault::Kind::too_large) {
+            throw std::invalid_argument(
+                "costs" + (single ? "" : "[" + query + "]") +
+                ": the absolute values of a query's costs must add up to at most 2**1020");
+        }
+        const double value = own[2 * fault.bit + fault.value];
+        const std::string shown = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+        throw std::invalid_argument("costs[" + query + (single ? "" : ", ") +
+                                    std::to_string(fault.bit) + ", " + std::to_string(fault.value) +
+                                    "] is " + shown + ", every cost must be finite");
+    }
+}
+
+}  // namespace bitweigh

@@ -1,0 +1,34 @@
+// NumPy arrays as the bindings take them, and the checks that need to read them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "engine/bits.h"
+#include "engine/types.h"
+
+namespace bitweigh {
+
+template <class Value, std::size_t ndim>
+using Input = nanobind::ndarray<const Value, nanobind::ndim<ndim>, nanobind::c_contig, nanobind::device::cpu>;
+// An array of the caller's that is written to.
+template <class Value, std::size_t ndim>
+using Output = nanobind::ndarray<Value, nanobind::ndim<ndim>, nanobind::c_contig, nanobind::device::cpu>;
+using Codes = Input<std::uint8_t, 2>;
+using Blocks = Input<std::uint8_t, 1>;
+using Ids = Input<Id, 1>;
+using Costs = Input<double, 3>;
+
+BitOrder order_named(const std::string& name);
+
+// Raises ValueError for the first query with a fault, naming the place as the caller indexes it.
+void check_costs(const Costs& costs, bool single);
+
+// The functions and classes of bindings/paper.cpp.
+void bind_paper(nanobind::module_& m);
+
+}  // namespace bitweigh

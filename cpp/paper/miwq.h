@@ -1,0 +1,54 @@
+// The paper's two algorithms: MIWQ on a single table (Alg. 1) and on m tables (Alg. 2).
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "engine/types.h"
+#include "paper/candidates.h"
+#include "paper/substring_table.h"
+
+namespace bitweigh::paper {
+
+struct Answer {
+    std::vector<Neighbour> neighbours;  // nearest first; ids are row numbers
+    Counters counters;
+};
+
+// The paper's number of substrings, b / log2 n, rounded, at least 1 and so many that none is longer
+// than a key.
+std::size_t substrings_by_rule(std::size_t n_bits, std::size_t n);
+
+// Alg. 1: buckets of one table over the whole code until K rows are found. At most 32 bits.
+class SingleIndex {
+public:
+    explicit SingleIndex(const Codes& codes);
+    Answer search(const double* costs, std::size_t k) const;
+
+private:
+    Codes codes_;
+    SubstringTable table_;
+};
+
+// In which order the tables of a round are probed, by the increase of Eq. 10. Ascending is as
+// printed; it makes S-hat grow latest, against the sentence that introduces it.
+enum class QueueOrder { ascending, descending };
+
+// Alg. 2: m tables over disjoint substrings of ceil(b / m) or floor(b / m) bits.
+class MultiIndex {
+public:
+    MultiIndex(const Codes& codes, std::size_t m);
+    std::size_t m() const { return tables_.size(); }
+    Answer search(const double* costs, std::size_t k, QueueOrder order);
+
+private:
+    class Search;
+
+    Codes codes_;
+    std::vector<SubstringTable> tables_;
+    std::mutex mutex_;  // guards met_
+    MetRows met_;
+};
+
+}  // namespace bitweigh::paper

@@ -1,0 +1,60 @@
+#include "paper/substring_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace bitweigh::paper {
+
+Key key_of(const std::uint8_t* code, const Substring& substring, BitOrder order) {
+    Key key = 0;
+    for (std::size_t j = 0; j < substring.bits; ++j) {
+        const std::size_t i = substring.first + j;
+        key |= static_cast<Key>((code[i / 8] & bit_mask(i, order)) != 0) << j;
+    }
+    return key;
+}
+
+SubstringTable::SubstringTable(const Codes& codes, const Substring& substring)
+    : substring_(substring) {
+    // Up to four keys for each row an array over all keys is the smaller table.
+    const std::size_t row_bits = static_cast<std::size_t>(std::bit_width(codes.n)) + 1;
+    const std::size_t directory_bits = std::min(substring.bits, std::max<std::size_t>(row_bits, 8));
+    low_bits_ = substring.bits - directory_bits;
+
+    std::vector<Key> keys(codes.n);
+    for (std::size_t i = 0; i < codes.n; ++i) {
+        keys[i] = key_of(codes.row(i), substring, codes.order);
+    }
+    // Counting sort by the leading bits keeps the rows of a directory entry in ascending order.
+    starts_.assign((std::size_t{1} << directory_bits) + 1, 0);
+    for (Key key : keys) ++starts_[(key >> low_bits_) + 1];
+    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+    rows_.resize(codes.n);
+    std::vector<std::uint32_t> next(starts_.begin(), starts_.end() - 1);
+    for (std::size_t i = 0; i < codes.n; ++i) {
+        rows_[next[keys[i] >> low_bits_]++] = static_cast<Row>(i);
+    }
+    if (low_bits_ == 0) return;
+    for (std::size_t entry = 0; entry + 1 < starts_.size(); ++entry) {
+        std::stable_sort(rows_.begin() + starts_[entry], rows_.begin() + starts_[entry + 1],
+                         [&](Row a, Row b) { return keys[a] < keys[b]; });
+    }
+    keys_.reserve(codes.n);
+    for (Row row : rows_) keys_.push_back(keys[row]);
+}
+
+std::span<const Row> SubstringTable::bucket(Key key) const {
+    std::size_t begin = starts_[key >> low_bits_];
+    std::size_t end = starts_[(key >> low_bits_) + 1];
+    if (low_bits_ != 0) {
+        const auto [first, last] =
+            std::equal_range(keys_.begin() + static_cast<std::ptrdiff_t>(begin),
+                             keys_.begin() + static_cast<std::ptrdiff_t>(end), key);
+        begin = static_cast<std::size_t>(first - keys_.begin());
+        end = static_cast<std::size_t>(last - keys_.begin());
+    }
+    return {rows_.data() + begin, end - begin};
+}
+
+}  // namespace bitweigh::paper

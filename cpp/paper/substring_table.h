@@ -1,0 +1,59 @@
+// A hash table of the paper: the rows of all codes by the value of one substring of their bits.
+//
+// Norouzi et al. (MIH) keep an array over all keys, with a bitmap for long substrings. Here the
+// rows are sorted by key, and a directory over the leading bits of the key says where to look. For
+// short substrings the directory has an entry for each key; for long ones about one entry for each
+// row, so a table takes 8 to 12 bytes a row whatever the length of the substring.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/bits.h"
+#include "engine/types.h"
+
+namespace bitweigh::paper {
+
+// A substring's value: bit j of the key is bit first + j of the code.
+using Key = std::uint32_t;
+inline constexpr std::size_t max_key_bits = 32;
+
+// Bits [first, first + bits) of a code.
+struct Substring {
+    std::size_t first;
+    std::size_t bits;  // 1 to max_key_bits
+};
+
+// Packed codes as callers have them, and what their bits mean. Owned by somebody else.
+struct Codes {
+    const std::uint8_t* data;
+    std::size_t n;
+    std::size_t n_bits;
+    BitOrder order;
+
+    std::size_t n_bytes() const { return bytes_of(n_bits); }
+    const std::uint8_t* row(std::size_t i) const { return data + i * n_bytes(); }
+};
+
+Key key_of(const std::uint8_t* code, const Substring& substring, BitOrder order);
+
+class SubstringTable {
+public:
+    SubstringTable(const Codes& codes, const Substring& substring);
+
+    const Substring& substring() const { return substring_; }
+
+    // The rows whose substring is `key`, ascending.
+    std::span<const Row> bucket(Key key) const;
+
+private:
+    Substring substring_;
+    std::size_t low_bits_;                // of a key, not in the directory
+    std::vector<std::uint32_t> starts_;   // by leading bits of the key; one more at the end
+    std::vector<Row> rows_;               // in ascending key
+    std::vector<Key> keys_;               // of rows_; empty where the directory has every key
+};
+
+}  // namespace bitweigh::paper
