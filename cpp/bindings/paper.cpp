@@ -11,6 +11,7 @@
 
 #include "bindings/arrays.h"
 #include "paper/linear_scan.h"
+#include "paper/mih.h"
 #include "paper/miwq.h"
 
 namespace nb = nanobind;
@@ -96,6 +97,24 @@ struct Owner {
 
 using Single = Owner<paper::SingleIndex>;
 using Multi = Owner<paper::MultiIndex>;
+using Hashing = Owner<paper::MultiIndexHashing>;
+
+void hamming_ranking(const Codes& codes, const Costs& costs, const Distances& distances,
+                     const RowNumbers& ids, const std::string& bitorder) {
+    check(costs, costs.shape(1), distances, ids);
+    if (codes.shape(1) != bytes_of(costs.shape(1)) || codes.shape(0) >= max_segment_rows) {
+        throw std::invalid_argument("the arrays do not fit each other");
+    }
+    const paper::Codes view{codes.data(), codes.shape(0), costs.shape(1), order_named(bitorder)};
+    const nb::gil_scoped_release release;
+    write(paper::hamming_ranking(view, costs.data(), distances.shape(0)).neighbours, distances,
+          ids);
+}
+
+paper::Culled culled_named(const std::string& name) {
+    if (name == "found") return paper::Culled::found;
+    return name == "met" ? paper::Culled::met : paper::Culled::shell;
+}
 
 }  // namespace
 
@@ -135,6 +154,24 @@ void bind_paper(nb::module_& m) {
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),
             "descending"_a);
+
+    m.def("hamming_ranking", &hamming_ranking, "codes"_a, "costs"_a, "distances"_a.noconvert(),
+          "ids"_a.noconvert(), "bitorder"_a, "The paper's Baseline.");
+
+    nb::class_<Hashing>(m, "MultiIndexHashing", "MIH, culled by weighted distance.")
+        .def(nb::init<Codes, std::size_t, const std::string&, std::size_t>(), "codes"_a, "n_bits"_a,
+             "bitorder"_a, "m"_a)
+        .def(
+            "search",
+            [](Hashing& self, const Costs& costs, const Distances& distances, const RowNumbers& ids,
+               const Counts& counts, const std::string& culled) {
+                check(costs, self.view.n_bits, distances, ids);
+                const nb::gil_scoped_release release;
+                write(self.index.search(costs.data(), distances.shape(0), culled_named(culled)),
+                      distances, ids, counts);
+            },
+            "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),
+            "culled"_a);
 
     nb::list names;
     for (const char* name : counter_names) names.append(name);

@@ -20,6 +20,11 @@ struct Counters {
     std::uint64_t rounds = 0;
 };
 
+struct Answer {
+    std::vector<Neighbour> neighbours;  // nearest first; ids are row numbers
+    Counters counters;
+};
+
 // The paper's max_heap: at most K nodes, the root has the largest sum of weights.
 class MaxHeap {
 public:

@@ -1,8 +1,6 @@
 #include "paper/miwq.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "engine/scan/scan.h"
@@ -10,30 +8,6 @@
 #include "paper/byte_tables.h"
 
 namespace bitweigh::paper {
-
-namespace {
-
-std::vector<SubstringTable> build_tables(const Codes& codes, std::size_t m) {
-    std::vector<SubstringTable> tables;
-    tables.reserve(m);
-    std::size_t first = 0;
-    for (std::size_t t = 0; t < m; ++t) {
-        const std::size_t bits = codes.n_bits / m + (t < codes.n_bits % m ? 1 : 0);
-        tables.emplace_back(codes, Substring{first, bits});
-        first += bits;
-    }
-    return tables;
-}
-
-}  // namespace
-
-std::size_t substrings_by_rule(std::size_t n_bits, std::size_t n) {
-    const double bits_per_key = std::log2(static_cast<double>(std::max<std::size_t>(n, 2)));
-    const auto by_rule =
-        static_cast<std::size_t>(std::lround(static_cast<double>(n_bits) / bits_per_key));
-    const std::size_t least = (n_bits + max_key_bits - 1) / max_key_bits;
-    return std::min(n_bits, std::max(by_rule, least));
-}
 
 SingleIndex::SingleIndex(const Codes& codes)
     : codes_(codes), table_(codes, Substring{0, codes.n_bits}) {}
@@ -140,7 +114,7 @@ private:
 };
 
 MultiIndex::MultiIndex(const Codes& codes, std::size_t m)
-    : codes_(codes), tables_(build_tables(codes, m)), met_(codes.n) {}
+    : codes_(codes), tables_(split_tables(codes, m)), met_(codes.n) {}
 
 Answer MultiIndex::search(const double* costs, std::size_t k, QueueOrder order) {
     clean_vector_state();

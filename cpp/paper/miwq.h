@@ -11,15 +11,6 @@
 
 namespace bitweigh::paper {
 
-struct Answer {
-    std::vector<Neighbour> neighbours;  // nearest first; ids are row numbers
-    Counters counters;
-};
-
-// The paper's number of substrings, b / log2 n, rounded, at least 1 and so many that none is longer
-// than a key.
-std::size_t substrings_by_rule(std::size_t n_bits, std::size_t n);
-
 // Alg. 1: buckets of one table over the whole code until K rows are found. At most 32 bits.
 class SingleIndex {
 public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 namespace bitweigh::paper {
@@ -55,6 +56,26 @@ std::span<const Row> SubstringTable::bucket(Key key) const {
         end = static_cast<std::size_t>(last - keys_.begin());
     }
     return {rows_.data() + begin, end - begin};
+}
+
+std::size_t substrings_by_rule(std::size_t n_bits, std::size_t n) {
+    const double bits_per_key = std::log2(static_cast<double>(std::max<std::size_t>(n, 2)));
+    const auto by_rule =
+        static_cast<std::size_t>(std::lround(static_cast<double>(n_bits) / bits_per_key));
+    const std::size_t least = (n_bits + max_key_bits - 1) / max_key_bits;
+    return std::min(n_bits, std::max(by_rule, least));
+}
+
+std::vector<SubstringTable> split_tables(const Codes& codes, std::size_t m) {
+    std::vector<SubstringTable> tables;
+    tables.reserve(m);
+    std::size_t first = 0;
+    for (std::size_t t = 0; t < m; ++t) {
+        const std::size_t bits = codes.n_bits / m + (t < codes.n_bits % m ? 1 : 0);
+        tables.emplace_back(codes, Substring{first, bits});
+        first += bits;
+    }
+    return tables;
 }
 
 }  // namespace bitweigh::paper

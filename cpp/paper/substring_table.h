@@ -56,4 +56,11 @@ private:
     std::vector<Key> keys_;               // of rows_; empty where the directory has every key
 };
 
+// The paper's number of substrings, b / log2 n, rounded, at least 1 and so many that none is longer
+// than a key.
+std::size_t substrings_by_rule(std::size_t n_bits, std::size_t n);
+
+// A table for each of m disjoint substrings of ceil(b / m) or floor(b / m) bits.
+std::vector<SubstringTable> split_tables(const Codes& codes, std::size_t m);
+
 }  // namespace bitweigh::paper

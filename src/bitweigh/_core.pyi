@@ -78,6 +78,16 @@ class MultiIndex:
 
     def search(self, costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], descending: bool) -> None: ...
 
+def hamming_ranking(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], bitorder: str) -> None:
+    """The paper's Baseline."""
+
+class MultiIndexHashing:
+    """MIH, culled by weighted distance."""
+
+    def __init__(self, codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_bits: int, bitorder: str, m: int) -> None: ...
+
+    def search(self, costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], culled: str) -> None: ...
+
 paper_counter_names: tuple[str, ...] = ...
 
 counter_names: tuple[str, ...] = ...

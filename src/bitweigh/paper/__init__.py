@@ -3,7 +3,9 @@
 Weng and Zhu, "Efficient Querying from Weighted Binary Codes", AAAI 2020.
 """
 
-from bitweigh.paper.scan import linear_scan
-from bitweigh.paper.miwq import MIWQ, ProbeStats, SingleIndex
+from bitweigh.paper.mih import MIH
+from bitweigh.paper.miwq import MIWQ, SingleIndex
+from bitweigh.paper.scan import hamming_ranking, linear_scan
+from bitweigh.paper.tables import ProbeStats
 
-__all__ = ["MIWQ", "ProbeStats", "SingleIndex", "linear_scan"]
+__all__ = ["MIH", "MIWQ", "ProbeStats", "SingleIndex", "hamming_ranking", "linear_scan"]

@@ -1,15 +1,15 @@
-"""The paper's Linear Scan."""
+"""The paper's exhaustive methods: Linear Scan and, by plain Hamming distance, Baseline."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bitweigh import _core
-from bitweigh.checks import BitOrder, as_bitorder, as_codes, as_costs, as_k, n_bits_of
+from bitweigh.checks import BitOrder, Codes, as_bitorder, as_codes, as_costs, as_k, n_bits_of
 from bitweigh.results import SearchResult
 
-__all__ = ["linear_scan"]
+__all__ = ["hamming_ranking", "linear_scan"]
 
 
 def linear_scan(
@@ -52,12 +52,7 @@ def linear_scan(
     SearchResult(distances=array([-0.5]), ids=array([0]))
 
     """
-    order = as_bitorder(bitorder)
-    checked, single = as_costs(costs, n_bits_of(costs))
-    if not single:
-        raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
-    packed = as_codes(codes, checked.shape[1], order)
-    found = SearchResult(np.empty(as_k(k)), np.empty(as_k(k), dtype=np.int64))
+    packed, checked, found, order = _prepare(codes, costs, k, bitorder)
     narrow = np.dtype(dtype) == np.float32
     if not narrow and np.dtype(dtype) != np.float64:
         raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
@@ -70,3 +65,54 @@ def linear_scan(
         raise ValueError("costs are too large for sums in float32; dtype=np.float64 takes them")
     _core.linear_scan(packed, checked, found.distances, found.ids, order, narrow)
     return found
+
+
+def hamming_ranking(
+    codes: ArrayLike, costs: ArrayLike, k: int, *, bitorder: BitOrder = "big"
+) -> SearchResult:
+    """Rank every code by plain Hamming distance to the cheapest code: the paper's Baseline.
+
+    The weights are lost, so this is not exact. One thread.
+
+    Parameters
+    ----------
+    codes : uint8 (n, n_bytes)
+        Packed codes.
+    costs : float32 or float64 (n_bits, 2)
+        One query; only which of a bit's two costs is smaller counts.
+    k : int
+        How many neighbours, at least 1.
+    bitorder : "big" or "little"
+        As in ``np.packbits``.
+
+    Returns
+    -------
+    SearchResult
+        Hamming ``distances`` float64 (k,) and row numbers ``ids`` int64 (k,), padded with +inf and
+        -1; equal distances in ascending row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bitweigh import paper
+    >>> codes = np.packbits([[0, 0, 1], [1, 0, 1]], axis=1)
+    >>> paper.hamming_ranking(codes, np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]]), 2)
+    SearchResult(distances=array([0., 1.]), ids=array([0, 1]))
+
+    """
+    packed, checked, found, order = _prepare(codes, costs, k, bitorder)
+    _core.hamming_ranking(packed, checked, found.distances, found.ids, order)
+    return found
+
+
+def _prepare(
+    codes: ArrayLike, costs: ArrayLike, k: int, bitorder: BitOrder
+) -> tuple[Codes, NDArray[np.float64], SearchResult, BitOrder]:
+    """Checked codes, costs (1, n_bits, 2), arrays for the answer, bit order."""
+    order = as_bitorder(bitorder)
+    checked, single = as_costs(costs, n_bits_of(costs))
+    if not single:
+        raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
+    packed = as_codes(codes, checked.shape[1], order)
+    k = as_k(k)
+    return packed, checked, SearchResult(np.empty(k), np.empty(k, dtype=np.int64)), order

@@ -1,0 +1,40 @@
+// Two methods that the paper compares with and that rank by plain Hamming distance at first.
+//
+// Baseline: all codes by Hamming distance. MIH (Norouzi et al. 2014): the codes within a growing
+// Hamming radius, found in m tables, then "culled" by weighted distance. Neither is exact.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "paper/candidates.h"
+#include "paper/substring_table.h"
+
+namespace bitweigh::paper {
+
+// The k codes nearest to the cheapest code by Hamming distance; ties go to the lowest row.
+Answer hamming_ranking(const Codes& codes, const double* costs, std::size_t k);
+
+// What MIH ranks by weighted distance. The paper does not say; it decides the precision.
+enum class Culled {
+    found,  // the K nearest by Hamming distance alone
+    shell,  // all codes within the radius at which K were found: the full last shell too
+    met,    // every code met on the way, also those beyond that radius
+};
+
+class MultiIndexHashing {
+public:
+    MultiIndexHashing(const Codes& codes, std::size_t m);
+    Answer search(const double* costs, std::size_t k, Culled culled);
+
+private:
+    class Search;
+
+    Codes codes_;
+    std::vector<SubstringTable> tables_;
+    std::mutex mutex_;  // guards met_
+    MetRows met_;
+};
+
+}  // namespace bitweigh::paper

@@ -1,0 +1,115 @@
+"""What the paper's methods over hash tables share: codes, one query at a time, counts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Literal, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bitweigh import _core
+from bitweigh.checks import (
+    BitOrder,
+    Codes,
+    as_bitorder,
+    as_codes,
+    as_costs,
+    as_integer,
+    as_k,
+    as_n_bits,
+)
+from bitweigh.results import SearchResult
+
+__all__ = ["MAX_KEY_BITS", "PaperIndex", "ProbeStats", "number_of_tables"]
+
+MAX_KEY_BITS = 32
+
+
+def number_of_tables(m: int | None, n_bits: int, n: int) -> int:
+    """The m that was given, or the paper's rule."""
+    if m is None:
+        return _core.substrings_by_rule(n_bits, n)
+    return as_integer(m, "m", -(-n_bits // MAX_KEY_BITS), n_bits)
+
+
+class ProbeStats(NamedTuple):
+    """What one query did."""
+
+    buckets: int
+    """Buckets probed."""
+    empty_buckets: int
+    """Of those, buckets without a row."""
+    candidates: int
+    """Rows met for the first time, and so compared."""
+    duplicates: int
+    """Rows met again in another table."""
+    rounds: int
+    """Rounds of Alg. 2: one bucket of each table."""
+
+
+class PaperIndex(ABC):
+    """Codes in hash tables; one query at a time, one thread."""
+
+    def __init__(self, codes: ArrayLike, n_bits: int, bitorder: BitOrder) -> None:
+        """Check and copy the codes."""
+        self._n_bits = as_n_bits(n_bits)
+        self._bitorder = as_bitorder(bitorder)
+        # A copy: the tables must not outlive what they were built from.
+        self._codes: Codes = as_codes(codes, self._n_bits, self._bitorder).copy()
+
+    def __len__(self) -> int:
+        """Return the number of codes."""
+        return len(self._codes)
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code."""
+        return self._n_bits
+
+    @abstractmethod
+    def _run(
+        self,
+        costs: NDArray[np.float64],
+        found: SearchResult,
+        counts: NDArray[np.int64],
+    ) -> None: ...
+
+    @overload
+    def search(
+        self, costs: ArrayLike, k: int, *, stats: Literal[False] = False
+    ) -> SearchResult: ...
+    @overload
+    def search(
+        self, costs: ArrayLike, k: int, *, stats: Literal[True]
+    ) -> tuple[SearchResult, ProbeStats]: ...
+    def search(
+        self, costs: ArrayLike, k: int, *, stats: bool = False
+    ) -> SearchResult | tuple[SearchResult, ProbeStats]:
+        """Find the k nearest rows of one query.
+
+        Parameters
+        ----------
+        costs : float32 or float64 (n_bits, 2)
+            One query: ``costs[i, v]`` is paid by a code whose bit i is v.
+        k : int
+            How many neighbours, at least 1.
+        stats : bool
+            Also return what the query did.
+
+        Returns
+        -------
+        SearchResult
+            ``distances`` float64 (k,) and row numbers ``ids`` int64 (k,), nearest first, padded
+            with +inf and -1. Sums are float64 but in another order than the definition's. As the
+            paper has it, which of several rows at the K-th distance are returned is left open.
+
+        """
+        checked, single = as_costs(costs, self._n_bits)
+        if not single:
+            raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
+        k = as_k(k)
+        found = SearchResult(np.empty(k), np.empty(k, dtype=np.int64))
+        counts = np.empty(len(ProbeStats._fields), dtype=np.int64)
+        self._run(checked, found, counts)
+        return (found, ProbeStats(*counts.tolist())) if stats else found
