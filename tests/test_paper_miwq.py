@@ -21,7 +21,11 @@ def exact_costs(rng: np.random.Generator, n_bits: int) -> np.ndarray:
 
 
 def assert_equals_the_definition(
-    index: paper.MIWQ | paper.SingleIndex, codes: np.ndarray, costs: np.ndarray, k: int, order: str
+    index: paper.MIWQ | paper.PQTable | paper.SingleIndex,
+    codes: np.ndarray,
+    costs: np.ndarray,
+    k: int,
+    order: str,
 ) -> paper.ProbeStats:
     found, stats = index.search(costs, k, stats=True)
     expected = reference.search(codes, costs, k, bitorder=order)
@@ -53,6 +57,44 @@ def test_alg_2_equals_the_definition(
     stats = assert_equals_the_definition(index, codes, exact_costs(rng, n_bits), k, bitorder)
     assert stats.candidates <= n
     assert stats.empty_buckets <= stats.buckets <= stats.rounds * m
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(1, 150),
+    st.integers(0, 400),
+    st.data(),
+    st.sampled_from(ORDERS),
+    st.sampled_from(["own", "max_heap"]),
+    st.integers(0, 2**32 - 1),
+)
+def test_pq_table_equals_the_definition(
+    n_bits: int, n: int, data: st.DataObject, bitorder: BitOrder, merge: str, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    codes = np.packbits(rng.random((n, n_bits)) < rng.random(n_bits), axis=1, bitorder=bitorder)
+    least = -(-n_bits // 16)
+    m = data.draw(st.integers(least, max(least, min(n_bits, 20))))
+    k = data.draw(st.integers(1, n + 3))
+    index = paper.PQTable(codes, n_bits, m=m, merge=merge, bitorder=bitorder)
+    costs = exact_costs(rng, n_bits)
+    stats = assert_equals_the_definition(index, codes, costs, k, bitorder)
+    assert stats.candidates <= n
+    # The index keeps nothing of a query.
+    assert index.search(costs, k, stats=True)[1] == stats
+
+
+@settings(max_examples=60)
+@given(st.integers(8, 64), st.integers(1, 300), st.integers(0, 2**32 - 1))
+def test_miwq_and_pq_table_max_heap_probe_as_many_buckets(n_bits: int, n: int, seed: int) -> None:
+    # Both take the buckets of the same tables in the same order of cost, if costs are distinct.
+    rng = np.random.default_rng(seed)
+    codes = np.packbits(rng.random((n, n_bits)) < 0.5, axis=1)
+    costs = rng.integers(-(2**40), 2**40, (n_bits, 2)) / 2**8
+    m = -(-n_bits // 12)
+    ours = paper.MIWQ(codes, n_bits, m=m).search(costs, 3, stats=True)[1]
+    theirs = paper.PQTable(codes, n_bits, m=m, merge="max_heap").search(costs, 3, stats=True)[1]
+    assert ours == theirs
 
 
 @settings(max_examples=100)
@@ -108,6 +150,7 @@ def test_the_number_of_tables_follows_the_paper_s_rule() -> None:
     assert _core.substrings_by_rule(128, 1_000_000) == 6
     assert _core.substrings_by_rule(32, 10**9) == 1
     assert _core.substrings_by_rule(64, 2) == 64
+    assert [_core.pq_tables_by_rule(bits, 10**6) for bits in (32, 64, 128, 256)] == [2, 4, 8, 16]
     assert paper.MIWQ(np.zeros((1000, 8), dtype=np.uint8), 64).m == 6
 
 
@@ -118,6 +161,8 @@ def test_the_number_of_tables_follows_the_paper_s_rule() -> None:
         (lambda codes: paper.MIWQ(codes, 64, m=1), "m must be from 2 to 64, got 1"),
         (lambda codes: paper.MIWQ(codes, 64, m=65), "m must be from 2 to 64, got 65"),
         (lambda codes: paper.MIWQ(codes, 64, order="up"), "order must be .* got 'up'"),
+        (lambda codes: paper.PQTable(codes, 64, merge="heap"), "merge must be .* got 'heap'"),
+        (lambda codes: paper.PQTable(codes, 64, m=1), "m must be from 2 to 64, got 1"),
         (lambda codes: paper.MIWQ(codes, 72), r"codes must have shape \(n, 9\)"),
         (lambda codes: paper.MIWQ(codes, 64).search(np.ones((2, 64, 2)), 1), "one query"),
         (lambda codes: paper.MIWQ(codes, 64).search(np.ones((64, 2)), 0), "k must be"),

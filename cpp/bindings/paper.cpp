@@ -13,6 +13,7 @@
 #include "paper/linear_scan.h"
 #include "paper/mih.h"
 #include "paper/miwq.h"
+#include "paper/pq_table.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -98,6 +99,7 @@ struct Owner {
 using Single = Owner<paper::SingleIndex>;
 using Multi = Owner<paper::MultiIndex>;
 using Hashing = Owner<paper::MultiIndexHashing>;
+using Pq = Owner<paper::PqTable>;
 
 void hamming_ranking(const Codes& codes, const Costs& costs, const Distances& distances,
                      const RowNumbers& ids, const std::string& bitorder) {
@@ -172,6 +174,26 @@ void bind_paper(nb::module_& m) {
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),
             "culled"_a);
+
+    m.def("pq_tables_by_rule", &paper::pq_tables_by_rule, "n_bits"_a, "n"_a,
+          "PQTable's number of tables for n codes.");
+
+    nb::class_<Pq>(m, "PqTable", "PQTable over weighted binary codes.")
+        .def(nb::init<Codes, std::size_t, const std::string&, std::size_t>(), "codes"_a, "n_bits"_a,
+             "bitorder"_a, "m"_a)
+        .def(
+            "search",
+            [](Pq& self, const Costs& costs, const Distances& distances, const RowNumbers& ids,
+               const Counts& counts, bool max_heap) {
+                check(costs, self.view.n_bits, distances, ids);
+                const nb::gil_scoped_release release;
+                const std::size_t k = distances.shape(0);
+                write(max_heap ? self.index.search_max_heap(costs.data(), k)
+                               : self.index.search(costs.data(), k),
+                      distances, ids, counts);
+            },
+            "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),
+            "max_heap"_a);
 
     nb::list names;
     for (const char* name : counter_names) names.append(name);

@@ -7,6 +7,7 @@
 
 #include "engine/types.h"
 #include "paper/candidates.h"
+#include "paper/queue_order.h"
 #include "paper/substring_table.h"
 
 namespace bitweigh::paper {
@@ -22,10 +23,6 @@ private:
     SubstringTable table_;
 };
 
-// In which order the tables of a round are probed, by the increase of Eq. 10. Ascending is as
-// printed; it makes S-hat grow latest, against the sentence that introduces it.
-enum class QueueOrder { ascending, descending };
-
 // Alg. 2: m tables over disjoint substrings of ceil(b / m) or floor(b / m) bits.
 class MultiIndex {
 public:
@@ -34,8 +31,6 @@ public:
     Answer search(const double* costs, std::size_t k, QueueOrder order);
 
 private:
-    class Search;
-
     Codes codes_;
     std::vector<SubstringTable> tables_;
     std::mutex mutex_;  // guards met_

@@ -88,6 +88,16 @@ class MultiIndexHashing:
 
     def search(self, costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], culled: str) -> None: ...
 
+def pq_tables_by_rule(n_bits: int, n: int) -> int:
+    """PQTable's number of tables for n codes."""
+
+class PqTable:
+    """PQTable over weighted binary codes."""
+
+    def __init__(self, codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_bits: int, bitorder: str, m: int) -> None: ...
+
+    def search(self, costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], max_heap: bool) -> None: ...
+
 paper_counter_names: tuple[str, ...] = ...
 
 counter_names: tuple[str, ...] = ...

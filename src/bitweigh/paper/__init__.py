@@ -5,7 +5,8 @@ Weng and Zhu, "Efficient Querying from Weighted Binary Codes", AAAI 2020.
 
 from bitweigh.paper.mih import MIH
 from bitweigh.paper.miwq import MIWQ, SingleIndex
+from bitweigh.paper.pq_table import PQTable
 from bitweigh.paper.scan import hamming_ranking, linear_scan
 from bitweigh.paper.tables import ProbeStats
 
-__all__ = ["MIH", "MIWQ", "ProbeStats", "SingleIndex", "hamming_ranking", "linear_scan"]
+__all__ = ["MIH", "MIWQ", "PQTable", "ProbeStats", "SingleIndex", "hamming_ranking", "linear_scan"]

@@ -1,0 +1,154 @@
+#include "paper/pq_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "engine/scan/scan.h"
+#include "paper/byte_tables.h"
+#include "paper/table_merge.h"
+
+namespace bitweigh::paper {
+
+SubCodeQueue::SubCodeQueue(const double* costs, const Substring& substring) {
+    for (std::size_t first = 0; first < substring.bits; first += part_bits) {
+        const std::size_t bits = std::min(part_bits, substring.bits - first);
+        std::vector<SubCode> part(std::size_t{1} << bits);
+        for (std::size_t v = 0; v < part.size(); ++v) {
+            part[v] = {0.0, static_cast<Key>(v) << first};
+            for (std::size_t j = 0; j < bits; ++j) {
+                part[v].cost += costs[2 * (substring.first + first + j) + (v >> j & 1)];
+            }
+        }
+        std::sort(part.begin(), part.end(),
+                  [](const SubCode& a, const SubCode& b) { return a.cost < b.cost; });
+        parts_.push_back(std::move(part));
+    }
+    queue_.push({cost_of({}), {}});
+}
+
+double SubCodeQueue::top_cost() const {
+    return queue_.empty() ? std::numeric_limits<double>::infinity() : queue_.top().cost;
+}
+
+Bucket SubCodeQueue::pop() {
+    const Combination taken = queue_.top();
+    queue_.pop();
+    std::size_t last = 0;  // the last part that is not at its start
+    Key key = 0;
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+        if (taken.places[p] != 0) last = p;
+        key |= parts_[p][taken.places[p]].key;
+    }
+    for (std::size_t p = last; p < parts_.size(); ++p) {
+        if (taken.places[p] + std::size_t{1} < parts_[p].size()) {
+            Combination next = taken;
+            ++next.places[p];
+            next.cost = cost_of(next.places);
+            queue_.push(next);
+        }
+    }
+    return {taken.cost, key, -1};
+}
+
+double SubCodeQueue::cost_of(const std::array<std::uint8_t, max_parts>& places) const {
+    double cost = 0.0;
+    for (std::size_t p = 0; p < parts_.size(); ++p) cost += parts_[p][places[p]].cost;
+    return cost;
+}
+
+std::size_t pq_tables_by_rule(std::size_t n_bits, std::size_t n) {
+    const double by_rule = static_cast<double>(n_bits) /
+                           std::log2(static_cast<double>(std::max<std::size_t>(n, 2)));
+    const double power = std::round(std::log2(std::max(by_rule, 1.0)));
+    const std::size_t least = std::bit_ceil((n_bits + max_key_bits - 1) / max_key_bits);
+    const std::size_t most = std::bit_floor(n_bits);
+    return std::min(most, std::max(least, std::size_t{1} << static_cast<unsigned>(power)));
+}
+
+// One query with PQTable's own merge.
+class PqTable::Search {
+public:
+    Search(PqTable& index, const double* costs, std::size_t k)
+        : index_(index), k_(k), distances_(costs, index.codes_.n_bits, index.codes_.order) {
+        for (const SubstringTable& table : index.tables_) {
+            queues_.emplace_back(costs, table.substring());
+        }
+    }
+
+    Answer run() {
+        while (in_all_tables_ < k_ && next_round()) {
+        }
+        Answer answer{nearest(), counters_};
+        for (const Neighbour& one : scored_) {
+            index_.meetings_[static_cast<std::size_t>(one.id)] = 0;
+        }
+        return answer;
+    }
+
+private:
+    // False once a table has no bucket left: then every row was met there. (K > n ends here.)
+    bool next_round() {
+        ++counters_.rounds;
+        for (std::size_t t = 0; t < queues_.size(); ++t) {
+            if (queues_[t].empty()) return false;
+            meet(index_.tables_[t].bucket(queues_[t].pop().key));
+            if (in_all_tables_ >= k_) return true;
+        }
+        return true;
+    }
+
+    void meet(std::span<const Row> bucket) {
+        ++counters_.buckets;
+        counters_.empty_buckets += bucket.empty();
+        for (Row row : bucket) {
+            std::uint16_t& meetings = index_.meetings_[row];
+            if (meetings == 0) {
+                ++counters_.candidates;
+                scored_.push_back({distances_.distance(index_.codes_.row(row)), row});
+            } else {
+                ++counters_.duplicates;
+            }
+            if (++meetings == queues_.size()) ++in_all_tables_;
+        }
+    }
+
+    std::vector<Neighbour> nearest() const {
+        std::vector<Neighbour> sorted = scored_;
+        std::sort(sorted.begin(), sorted.end(), nearer);
+        sorted.resize(std::min(k_, sorted.size()));
+        return sorted;
+    }
+
+    PqTable& index_;
+    std::size_t k_;
+    ByteTables<double> distances_;
+    std::vector<SubCodeQueue> queues_;
+    std::vector<Neighbour> scored_;
+    std::size_t in_all_tables_ = 0;
+    Counters counters_;
+};
+
+PqTable::PqTable(const Codes& codes, std::size_t n_tables)
+    : codes_(codes), tables_(split_tables(codes, n_tables)), met_(codes.n), meetings_(codes.n) {}
+
+Answer PqTable::search(const double* costs, std::size_t k) {
+    clean_vector_state();
+    const std::size_t wanted = std::min(k, codes_.n);
+    if (wanted == 0) return {};
+    const std::lock_guard lock(mutex_);
+    return Search(*this, costs, wanted).run();
+}
+
+Answer PqTable::search_max_heap(const double* costs, std::size_t k) {
+    clean_vector_state();
+    const std::size_t wanted = std::min(k, codes_.n);
+    if (wanted == 0) return {};
+    const std::lock_guard lock(mutex_);
+    return TableMerge<SubCodeQueue>(codes_, tables_, met_, costs, wanted, QueueOrder::ascending)
+        .run();
+}
+
+}  // namespace bitweigh::paper

@@ -1,0 +1,105 @@
+// The paper's table merging algorithm, Alg. 2: rounds over the tables until the max-heap is final.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "paper/bucket_queue.h"
+#include "paper/byte_tables.h"
+#include "paper/candidates.h"
+#include "paper/queue_order.h"
+#include "paper/substring_table.h"
+
+namespace bitweigh::paper {
+
+// One query. A Queue gives the buckets of a table in ascending cost: BucketQueue, or PQTable's.
+template <class Queue>
+class TableMerge {
+public:
+    // 1 <= k <= codes.n; `met` is empty before and after.
+    TableMerge(const Codes& codes, const std::vector<SubstringTable>& tables, MetRows& met,
+               const double* costs, std::size_t k, QueueOrder order)
+        : codes_(codes),
+          tables_(tables),
+          met_(met),
+          distances_(costs, codes.n_bits, codes.order),
+          order_(order),
+          max_heap_(k),
+          code_(tables.size()),
+          increase_(tables.size()),
+          que_order_(tables.size()) {
+        for (const SubstringTable& table : tables) {
+            pri_que_.emplace_back(costs, table.substring());
+        }
+    }
+
+    Answer run() {
+        while (!satisfied_ && next_round()) probe_round();
+        met_.forget();
+        return {max_heap_.take_sorted(), counters_};
+    }
+
+private:
+    // Takes the top out of every queue. False if a queue has none left: that table's buckets, and
+    // so all rows, were met. (As printed the loop would go on for ever where K > n.)
+    bool next_round() {
+        s_hat_ = 0.0;
+        for (std::size_t t = 0; t < tables_.size(); ++t) {
+            if (pri_que_[t].empty()) return false;
+            code_[t] = pri_que_[t].pop();
+            // Eq. 10; +inf once the queue is empty.
+            increase_[t] = pri_que_[t].top_cost() - code_[t].cost;
+            s_hat_ += code_[t].cost;
+        }
+        std::iota(que_order_.begin(), que_order_.end(), std::size_t{0});
+        std::stable_sort(que_order_.begin(), que_order_.end(), [&](std::size_t a, std::size_t b) {
+            return order_ == QueueOrder::ascending ? increase_[a] < increase_[b]
+                                                   : increase_[a] > increase_[b];
+        });
+        ++counters_.rounds;
+        return true;
+    }
+
+    void probe_round() {
+        for (std::size_t cur : que_order_) {
+            insert(tables_[cur].bucket(code_[cur].key));
+            s_hat_ += increase_[cur];  // Eq. 9: this queue now counts with its next top
+            if (max_heap_.full() && max_heap_.root() <= s_hat_) {
+                satisfied_ = true;
+                return;
+            }
+        }
+    }
+
+    void insert(std::span<const Row> bucket) {
+        ++counters_.buckets;
+        counters_.empty_buckets += bucket.empty();
+        for (Row row : bucket) {
+            if (!met_.meet(row)) {
+                ++counters_.duplicates;
+                continue;
+            }
+            ++counters_.candidates;
+            max_heap_.insert(distances_.distance(codes_.row(row)), row);
+        }
+    }
+
+    const Codes& codes_;
+    const std::vector<SubstringTable>& tables_;
+    MetRows& met_;
+    ByteTables<double> distances_;
+    QueueOrder order_;
+    MaxHeap max_heap_;
+    std::vector<Queue> pri_que_;
+    std::vector<Bucket> code_;            // this round's bucket of each table
+    std::vector<double> increase_;        // Eq. 10
+    std::vector<std::size_t> que_order_;  // tables in the order they are probed
+    double s_hat_ = 0.0;                  // Eq. 9
+    bool satisfied_ = false;
+    Counters counters_;
+};
+
+}  // namespace bitweigh::paper
