@@ -158,10 +158,10 @@ def test_no_file_is_called_utils() -> None:
 
 def test_every_public_name_has_a_docstring_with_an_example() -> None:
     import bitweigh
-    from bitweigh import evaluation, hashers, paper, weighers
+    from bitweigh import datasets, evaluation, hashers, paper, weighers
 
     public = [getattr(bitweigh, name) for name in bitweigh.__all__ if name[0] != "_"]
-    modules = [bitweigh.costs, bitweigh.reference, evaluation, hashers, paper, weighers]
+    modules = [bitweigh.costs, bitweigh.reference, datasets, evaluation, hashers, paper, weighers]
     public += [getattr(module, name) for module in modules for name in module.__all__]
     for thing in public:
         assert thing.__doc__, thing
