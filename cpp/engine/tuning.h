@@ -41,7 +41,7 @@ inline constexpr std::size_t interrupt_check_bytes = std::size_t{4} << 20;
 // one costs about 0.05 ms, up to 0.4 ms on a sleeping core.
 inline constexpr std::size_t bytes_per_thread = std::size_t{8} << 20;
 // The work is cut into about this many tasks for each thread, by queries and, where those are few,
-// by rows: a thread that starts late or a slow core then does not hold up the rest. With 2 tasks for each of 2 threads they scale 1.3x, with 4 1.8x.
+// by rows: a thread that starts late or a slow core then does not hold up the rest.
 inline constexpr std::size_t tasks_per_thread = 4;
 
 // What tests may change, so that small inputs reach every path.
@@ -53,7 +53,8 @@ struct Tuning {
     std::size_t warm_up_rows = 256;
     std::size_t warm_up_per_k = 8;
     // Codes longer than this many bits use 16-bit sums: with 8 bits each of the 2 tables a byte
-    // loses half a step of 250 on average, and 512-bit scans verify ten times as many rows.
+    // loses half a step of 250 on average, and there are 3x as many candidates at 512 bits, 9x at
+    // 1024.
     std::size_t narrow_max_bits = 256;
 };
 

@@ -1,4 +1,4 @@
-// The algorithm that all kernels share, written once over a small set of vector operations.
+// The algorithm that the vector kernels share, written once over a small set of operations.
 //
 // Before including this file a kernel defines BITWEIGH_TARGET, the attribute that lets a function
 // use its CPU's instructions (empty where the compiler's default has them). Every function below
@@ -7,7 +7,7 @@
 //
 // Simd provides:
 //   Vec                             32 unsigned bytes, one per row of a block
-//   group                           blocks scanned side by side, so that a table load serves all
+//   group, wide_group               blocks scanned side by side, so that a table load serves all
 //   zero(), load(p), load_table(p)
 //   lookup_low(table, x)            table[x & 15] per byte; lookup_high: table[x >> 4]
 //   add_saturating, add_bytes, least (per byte)
@@ -165,7 +165,7 @@ BITWEIGH_TARGET std::size_t scan_narrow_planes(const std::uint8_t* blocks, std::
 template <class Simd>
 BITWEIGH_TARGET std::size_t scan_narrow(const std::uint8_t* blocks, std::size_t begin,
                                         std::size_t end, const ScanTables& tables, Hit* hits) {
-    // 32, 64, 96 and 128 bits: 15-20 % faster unrolled. Longer codes gain nothing.
+    // Unrolled: 11 % faster at 32 bits, 7 % at 64, 5 % at 128.
     switch (tables.planes) {
         case 4: return scan_narrow_planes<Simd, 4>(blocks, begin, end, tables, hits);
         case 8: return scan_narrow_planes<Simd, 8>(blocks, begin, end, tables, hits);

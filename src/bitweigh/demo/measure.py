@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bitweigh
+from bitweigh.evaluation import precision_at_k
+from bitweigh.hashers import LSH
+from bitweigh.weighers import Asym
 
 SEED = 7
 K = 10
@@ -71,20 +74,12 @@ def load_digits() -> Digits:
     return Digits(images[N_QUERIES:], labels[N_QUERIES:], images[:N_QUERIES], labels[:N_QUERIES])
 
 
-def project(images: Images, centre: Images, n_bits: int) -> Floats:
-    """Random projections (n, n_bits); a code's bits are their signs (LSH)."""
-    directions = np.random.default_rng(SEED).standard_normal((images.shape[1], n_bits))
-    return (images - centre).astype(np.float64) @ directions
-
-
-def asym_costs(projected: Floats, queries: Floats) -> Floats:
-    """Costs (nq, n_bits, 2): the squared gap between the query and the mean of the rows with v."""
-    bits = projected > 0
-    means = np.stack(
-        [np.mean(projected, axis=0, where=~bits), np.mean(projected, axis=0, where=bits)], axis=-1
-    )
-    costs: Floats = np.square(queries[:, :, np.newaxis] - means)
-    return costs
+def hash_and_weigh(rows: Images, queries: Images, n_bits: int) -> tuple[Codes, Codes, Floats]:
+    """Codes of rows and queries by random projections (LSH), and the queries' costs (Asym)."""
+    hasher = LSH(n_bits, seed=SEED).fit(rows)
+    weigher = Asym().fit(hasher.project(rows), hasher.threshold_)
+    costs = weigher.costs(hasher.project(queries))
+    return hasher.transform(rows), hasher.transform(queries), costs
 
 
 def float_neighbours(images: Images, norms: Images, query: Images, k: int) -> Numbers:
@@ -133,11 +128,7 @@ def timed(call: Callable[[], T]) -> tuple[float, T]:
 
 def compare(digits: Digits, n_bits: int) -> list[Line]:
     """Plain Hamming, weighted and float neighbours of the held-out digits."""
-    centre = digits.images.mean(axis=0)
-    projected = project(digits.images, centre, n_bits)
-    query_projected = project(digits.queries, centre, n_bits)
-    codes = np.packbits(projected > 0, axis=1)
-    query_codes = np.packbits(query_projected > 0, axis=1)
+    codes, query_codes, weighted = hash_and_weigh(digits.images, digits.queries, n_bits)
     index = bitweigh.Index(n_bits)
     index.add(codes)
 
@@ -152,7 +143,7 @@ def compare(digits: Digits, n_bits: int) -> list[Line]:
     lines = []
     for name, costs in (
         ("plain Hamming", bitweigh.costs.hamming(query_codes, n_bits)),
-        ("weighted", asym_costs(projected, query_projected)),
+        ("weighted", weighted),
     ):
         result = index.search(costs, K)
         own_times = [timed(partial(index.search, own, K, threads=1))[0] for own in costs]
@@ -168,19 +159,15 @@ def compare(digits: Digits, n_bits: int) -> list[Line]:
 
 def judge(digits: Digits, truth: Numbers, ids: Numbers) -> tuple[float, float]:
     """Shares of the ids found that are float neighbours, and that show the query's digit."""
-    shared = [len(np.intersect1d(own, best)) for own, best in zip(ids, truth, strict=True)]
-    same = digits.labels[ids] == digits.query_labels[:, np.newaxis]
-    return float(np.mean(shared)) / ids.shape[1], float(same.mean())
+    labels = (digits.query_labels, digits.labels)
+    return precision_at_k(ids, truth), precision_at_k(ids, labels)
 
 
 def race(digits: Digits, n_bits: int) -> Race:
     """Weighted search against NumPy on many noisy copies of the images, taking turns."""
     copies = np.tile(digits.images, (COPIES, 1))
     copies += np.random.default_rng(SEED).standard_normal(copies.shape, dtype=np.float32)
-    centre = copies.mean(axis=0)
-    projected = project(copies, centre, n_bits)
-    costs = asym_costs(projected, project(digits.queries[:TIMED_QUERIES], centre, n_bits))
-    codes = np.packbits(projected > 0, axis=1)
+    codes, _, costs = hash_and_weigh(copies, digits.queries[:TIMED_QUERIES], n_bits)
     columns = np.ascontiguousarray(codes.T)
     index = bitweigh.Index(n_bits)
     index.add(codes)

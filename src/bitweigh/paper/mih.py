@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh import _core
 from bitweigh.checks import BitOrder
-from bitweigh.paper.tables import PaperIndex, number_of_tables
+from bitweigh.paper.tables import SplitIndex
 from bitweigh.results import SearchResult
 
 __all__ = ["MIH"]
@@ -17,7 +17,7 @@ __all__ = ["MIH"]
 Culled: TypeAlias = Literal["found", "shell", "met"]
 
 
-class MIH(PaperIndex):
+class MIH(SplitIndex):
     """Multi-index hashing (Norouzi et al. 2014), culled by weighted distance. Not exact.
 
     The Hamming radius around the cheapest code grows until k codes are within it; those are ranked
@@ -57,17 +57,11 @@ class MIH(PaperIndex):
         bitorder: BitOrder = "big",
     ) -> None:
         """Build the tables."""
-        super().__init__(codes, n_bits, bitorder)
+        super().__init__(codes, n_bits, m, bitorder)
         if culled not in get_args(Culled):
             raise ValueError(f"culled must be one of {', '.join(get_args(Culled))}, got {culled!r}")
         self._culled: Culled = culled
-        self._m = number_of_tables(m, self._n_bits, len(self._codes))
         self._core = _core.MultiIndexHashing(self._codes, self._n_bits, self._bitorder, self._m)
-
-    @property
-    def m(self) -> int:
-        """Number of tables."""
-        return self._m
 
     def _run(
         self, costs: NDArray[np.float64], found: SearchResult, counts: NDArray[np.int64]

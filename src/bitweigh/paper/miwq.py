@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh import _core
 from bitweigh.checks import BitOrder, as_n_bits
-from bitweigh.paper.tables import MAX_KEY_BITS, PaperIndex, number_of_tables
+from bitweigh.paper.tables import MAX_KEY_BITS, PaperIndex, SplitIndex
 from bitweigh.results import SearchResult
 
 __all__ = ["MIWQ", "SingleIndex"]
@@ -55,7 +55,7 @@ class SingleIndex(PaperIndex):
         self._core.search(costs, found.distances, found.ids, counts)
 
 
-class MIWQ(PaperIndex):
+class MIWQ(SplitIndex):
     """Alg. 2 of the paper, Multi-Index Weighted Querying, as printed.
 
     Parameters
@@ -93,17 +93,11 @@ class MIWQ(PaperIndex):
         bitorder: BitOrder = "big",
     ) -> None:
         """Build the tables."""
-        super().__init__(codes, n_bits, bitorder)
+        super().__init__(codes, n_bits, m, bitorder)
         if order not in ("ascending", "descending"):
             raise ValueError(f"order must be 'ascending' or 'descending', got {order!r}")
-        self._m = number_of_tables(m, self._n_bits, len(self._codes))
         self._descending = order == "descending"
         self._core = _core.MultiIndex(self._codes, self._n_bits, self._bitorder, self._m)
-
-    @property
-    def m(self) -> int:
-        """Number of tables."""
-        return self._m
 
     def _run(
         self, costs: NDArray[np.float64], found: SearchResult, counts: NDArray[np.int64]

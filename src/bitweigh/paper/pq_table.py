@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh import _core
 from bitweigh.checks import BitOrder
-from bitweigh.paper.tables import PaperIndex, number_of_tables
+from bitweigh.paper.tables import SplitIndex
 from bitweigh.results import SearchResult
 
 __all__ = ["PQTable"]
 
 
-class PQTable(PaperIndex):
+class PQTable(SplitIndex):
     """PQTable (Matsui et al. 2018) over weighted binary codes, as the paper adapts it.
 
     Every 8 bits of a code are a sub-code of a product quantiser, and the multi-sequence algorithm
@@ -55,19 +55,15 @@ class PQTable(PaperIndex):
         bitorder: BitOrder = "big",
     ) -> None:
         """Build the tables."""
-        super().__init__(codes, n_bits, bitorder)
+        super().__init__(codes, n_bits, m, bitorder)
         if merge not in ("own", "max_heap"):
             raise ValueError(f"merge must be 'own' or 'max_heap', got {merge!r}")
         self._max_heap = merge == "max_heap"
-        if m is None:
-            m = _core.pq_tables_by_rule(self._n_bits, len(self._codes))
-        self._m = number_of_tables(m, self._n_bits, len(self._codes))
         self._core = _core.PqTable(self._codes, self._n_bits, self._bitorder, self._m)
 
-    @property
-    def m(self) -> int:
-        """Number of tables."""
-        return self._m
+    @staticmethod
+    def _tables_by_rule(n_bits: int, n: int) -> int:
+        return _core.pq_tables_by_rule(n_bits, n)
 
     def _run(
         self, costs: NDArray[np.float64], found: SearchResult, counts: NDArray[np.int64]

@@ -21,16 +21,9 @@ from bitweigh.checks import (
 )
 from bitweigh.results import SearchResult
 
-__all__ = ["MAX_KEY_BITS", "PaperIndex", "ProbeStats", "number_of_tables"]
+__all__ = ["MAX_KEY_BITS", "PaperIndex", "ProbeStats", "SplitIndex"]
 
 MAX_KEY_BITS = 32
-
-
-def number_of_tables(m: int | None, n_bits: int, n: int) -> int:
-    """The m that was given, or the paper's rule."""
-    if m is None:
-        return _core.substrings_by_rule(n_bits, n)
-    return as_integer(m, "m", -(-n_bits // MAX_KEY_BITS), n_bits)
 
 
 class ProbeStats(NamedTuple):
@@ -113,3 +106,23 @@ class PaperIndex(ABC):
         counts = np.empty(len(ProbeStats._fields), dtype=np.int64)
         self._run(checked, found, counts)
         return (found, ProbeStats(*counts.tolist())) if stats else found
+
+
+class SplitIndex(PaperIndex):
+    """Codes cut into m substrings, with a hash table for each."""
+
+    def __init__(self, codes: ArrayLike, n_bits: int, m: int | None, bitorder: BitOrder) -> None:
+        """Check and copy the codes; m by the method's rule unless it is given."""
+        super().__init__(codes, n_bits, bitorder)
+        if m is None:
+            m = self._tables_by_rule(self._n_bits, len(self._codes))
+        self._m = as_integer(m, "m", -(-self._n_bits // MAX_KEY_BITS), self._n_bits)
+
+    @staticmethod
+    def _tables_by_rule(n_bits: int, n: int) -> int:
+        return _core.substrings_by_rule(n_bits, n)
+
+    @property
+    def m(self) -> int:
+        """Number of tables."""
+        return self._m
