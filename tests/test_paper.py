@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from bitweigh import paper, reference
+from bitweigh.results import SearchResult
 
 
 @pytest.mark.parametrize("n_bits", [5, 32, 64, 72, 128, 200, 256])
@@ -43,9 +46,17 @@ def test_linear_scan_of_no_codes_pads_everything() -> None:
     assert found.ids.tolist() == [-1, -1]
 
 
-def test_linear_scan_takes_one_query() -> None:
-    with pytest.raises(ValueError, match="one query"):
-        paper.linear_scan(np.zeros((2, 1), dtype=np.uint8), np.ones((3, 8, 2)), 4)
+@pytest.mark.parametrize("scan", [paper.linear_scan, paper.hamming_ranking])
+def test_several_queries_give_what_each_gives_alone(scan: Callable[..., SearchResult]) -> None:
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 256, (50, 3), dtype=np.uint8)
+    costs = rng.random((4, 20, 2))
+    codes[:, 2] &= 0xF0
+    together = scan(codes, costs, 60)
+    for number, own in enumerate(costs):
+        alone = scan(codes, own, 60)
+        np.testing.assert_array_equal(together.distances[number], alone.distances)
+        np.testing.assert_array_equal(together.ids[number], alone.ids)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

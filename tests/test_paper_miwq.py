@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -145,6 +147,22 @@ def test_alg_2_looks_at_few_rows_of_clustered_codes() -> None:
     assert stats.candidates < 2000
 
 
+@pytest.mark.parametrize("method", [paper.MIWQ, paper.MIH, paper.PQTable, paper.SingleIndex])
+def test_several_queries_give_what_each_gives_alone(
+    method: Callable[..., paper.MIWQ | paper.MIH | paper.PQTable | paper.SingleIndex],
+) -> None:
+    rng = np.random.default_rng(2)
+    codes = np.packbits(rng.random((300, 24)) < 0.5, axis=1)
+    costs = rng.random((5, 24, 2))
+    index = method(codes, 24)
+    together, counts = index.search(costs, 7, stats=True)
+    for number, own in enumerate(costs):
+        alone, count = index.search(own, 7, stats=True)
+        np.testing.assert_array_equal(together.distances[number], alone.distances)
+        np.testing.assert_array_equal(together.ids[number], alone.ids)
+        assert count == tuple(one[number] for one in counts)
+
+
 def test_the_number_of_tables_follows_the_paper_s_rule() -> None:
     assert _core.substrings_by_rule(64, 1_000_000) == 3
     assert _core.substrings_by_rule(128, 1_000_000) == 6
@@ -164,7 +182,6 @@ def test_the_number_of_tables_follows_the_paper_s_rule() -> None:
         (lambda codes: paper.PQTable(codes, 64, merge="heap"), "merge must be .* got 'heap'"),
         (lambda codes: paper.PQTable(codes, 64, m=1), "m must be from 2 to 64, got 1"),
         (lambda codes: paper.MIWQ(codes, 72), r"codes must have shape \(n, 9\)"),
-        (lambda codes: paper.MIWQ(codes, 64).search(np.ones((2, 64, 2)), 1), "one query"),
         (lambda codes: paper.MIWQ(codes, 64).search(np.ones((64, 2)), 0), "k must be"),
         (lambda codes: paper.MIWQ(codes, 64).search(np.full((64, 2), np.nan), 1), "finite"),
     ],

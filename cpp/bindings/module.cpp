@@ -5,7 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/block_memory.h"
+#include "bindings/signal_check.h"
 #include "engine/bits.h"
 #include "engine/scan/scan.h"
 #include "engine/search.h"
@@ -53,26 +53,6 @@ std::vector<std::string> kernel_names() {
     for (const Kernel* kernel : available_kernels()) names.emplace_back(kernel->name);
     return names;
 }
-
-// Lets Python's signal handlers run a few times a second, at the price of taking the GIL. They only
-// ever run on the main thread: elsewhere there is nothing to ask for.
-class SignalCheck {
-public:
-    explicit SignalCheck(bool on_main_thread) : on_main_thread_(on_main_thread) {}
-
-    bool operator()() {
-        if (!on_main_thread_) return false;
-        const auto now = std::chrono::steady_clock::now();
-        if (now - last_ < std::chrono::milliseconds(40)) return false;
-        last_ = now;
-        const nb::gil_scoped_acquire gil;
-        return PyErr_CheckSignals() != 0;
-    }
-
-private:
-    bool on_main_thread_;
-    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 constexpr const char* counter_names[] = {"rows_scored_directly", "rows_scanned",
                                          "rows_scanned_wide",    "candidates",

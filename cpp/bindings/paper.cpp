@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/arrays.h"
+#include "bindings/signal_check.h"
 #include "paper/linear_scan.h"
 #include "paper/mih.h"
 #include "paper/miwq.h"
@@ -25,54 +26,80 @@ namespace {
 constexpr const char* counter_names[] = {"buckets", "empty_buckets", "candidates", "duplicates",
                                          "rounds"};
 
-// Where one query's answer goes: (k,), (k,) and, but for the linear scan, (len(counter_names),).
-using Distances = Output<double, 1>;
-using RowNumbers = Output<Id, 1>;
-using Counts = Output<std::int64_t, 1>;
+// Where the answers go: (nq, k), (nq, k) and, but for the scans, (nq, len(counter_names)).
+using Distances = Output<double, 2>;
+using RowNumbers = Output<Id, 2>;
+using Counts = Output<std::int64_t, 2>;
 
-// `costs` is one query, (1, n_bits, 2).
-void check(const Costs& costs, std::size_t n_bits, const Distances& distances,
-           const RowNumbers& ids) {
-    check_costs(costs, true);
-    if (costs.shape(0) != 1 || costs.shape(1) != n_bits || costs.shape(2) != 2 ||
-        distances.shape(0) == 0 || ids.shape(0) != distances.shape(0)) {
-        throw std::invalid_argument("the arrays do not fit each other");
-    }
+void need(bool fits) {
+    if (!fits) throw std::invalid_argument("the arrays do not fit each other");
 }
 
-void write(const std::vector<Neighbour>& found, const Distances& distances,
-           const RowNumbers& ids) {
-    for (std::size_t i = 0; i < distances.shape(0); ++i) {
+void write(const std::vector<Neighbour>& found, double* distances, Id* ids, std::size_t k) {
+    for (std::size_t i = 0; i < k; ++i) {
         const bool padded = i >= found.size();
-        distances.data()[i] = padded ? padding_distance : found[i].distance;
-        ids.data()[i] = padded ? padding_id : found[i].id;
+        distances[i] = padded ? padding_distance : found[i].distance;
+        ids[i] = padded ? padding_id : found[i].id;
     }
 }
 
-void write(const paper::Answer& answer, const Distances& distances, const RowNumbers& ids,
-           const Counts& counts) {
-    if (counts.shape(0) != std::size(counter_names)) {
-        throw std::invalid_argument("the array for the counts does not fit");
+// Calls `search(costs, k)` for one query after the other, without the GIL, and hands what it returns
+// to `found(query, answer)`. `costs` is (nq, n_bits, 2).
+template <class Search, class Found>
+void for_each_query(const Costs& costs, std::size_t n_bits, const Distances& distances,
+                    const RowNumbers& ids, const Search& search, const Found& found) {
+    check_costs(costs, costs.shape(0) == 1);
+    need(costs.shape(1) == n_bits && costs.shape(2) == 2 &&
+         distances.shape(0) == costs.shape(0) && ids.shape(0) == costs.shape(0) &&
+         distances.shape(1) > 0 && ids.shape(1) == distances.shape(1));
+    bool interrupted = false;
+    {
+        const nb::gil_scoped_release release;
+        SignalCheck signalled(true);
+        for (std::size_t q = 0; q < costs.shape(0) && !interrupted; ++q) {
+            found(q, search(costs.data() + q * n_bits * 2, distances.shape(1)));
+            interrupted = signalled();
+        }
     }
-    write(answer.neighbours, distances, ids);
-    const paper::Counters& c = answer.counters;
-    std::int64_t* out = counts.data();
-    for (std::uint64_t count :
-         {c.buckets, c.empty_buckets, c.candidates, c.duplicates, c.rounds}) {
-        *out++ = static_cast<std::int64_t>(count);
-    }
+    if (interrupted) throw nb::python_error();
+}
+
+template <class Search>
+void scan_each(const Codes& codes, const Costs& costs, const Distances& distances,
+               const RowNumbers& ids, const Search& search) {
+    need(codes.shape(1) == bytes_of(costs.shape(1)) && codes.shape(0) < max_segment_rows);
+    const std::size_t k = distances.shape(1);
+    for_each_query(costs, costs.shape(1), distances, ids, search,
+                   [&](std::size_t q, const std::vector<Neighbour>& found) {
+                       write(found, distances.data() + q * k, ids.data() + q * k, k);
+                   });
+}
+
+template <class Search>
+void probe_each(const Costs& costs, std::size_t n_bits, const Distances& distances,
+                const RowNumbers& ids, const Counts& counts, const Search& search) {
+    constexpr std::size_t n_counts = std::size(counter_names);
+    need(counts.shape(0) == costs.shape(0) && counts.shape(1) == n_counts);
+    const std::size_t k = distances.shape(1);
+    for_each_query(costs, n_bits, distances, ids, search,
+                   [&](std::size_t q, const paper::Answer& answer) {
+                       write(answer.neighbours, distances.data() + q * k, ids.data() + q * k, k);
+                       const paper::Counters& c = answer.counters;
+                       std::int64_t* out = counts.data() + q * n_counts;
+                       for (std::uint64_t count :
+                            {c.buckets, c.empty_buckets, c.candidates, c.duplicates, c.rounds}) {
+                           *out++ = static_cast<std::int64_t>(count);
+                       }
+                   });
 }
 
 void linear_scan(const Codes& codes, const Costs& costs, const Distances& distances,
                  const RowNumbers& ids, const std::string& bitorder, bool single_precision) {
-    check(costs, costs.shape(1), distances, ids);
-    if (codes.shape(1) != bytes_of(costs.shape(1))) {
-        throw std::invalid_argument("the arrays do not fit each other");
-    }
-    const nb::gil_scoped_release release;
-    write(paper::linear_scan(codes.data(), codes.shape(0), costs.data(), costs.shape(1),
-                             order_named(bitorder), distances.shape(0), single_precision),
-          distances, ids);
+    const BitOrder order = order_named(bitorder);
+    scan_each(codes, costs, distances, ids, [&](const double* own, std::size_t k) {
+        return paper::linear_scan(codes.data(), codes.shape(0), own, costs.shape(1), order, k,
+                                  single_precision);
+    });
 }
 
 // An index of the paper's together with the codes it reads, which it keeps alive.
@@ -103,14 +130,10 @@ using Pq = Owner<paper::PqTable>;
 
 void hamming_ranking(const Codes& codes, const Costs& costs, const Distances& distances,
                      const RowNumbers& ids, const std::string& bitorder) {
-    check(costs, costs.shape(1), distances, ids);
-    if (codes.shape(1) != bytes_of(costs.shape(1)) || codes.shape(0) >= max_segment_rows) {
-        throw std::invalid_argument("the arrays do not fit each other");
-    }
     const paper::Codes view{codes.data(), codes.shape(0), costs.shape(1), order_named(bitorder)};
-    const nb::gil_scoped_release release;
-    write(paper::hamming_ranking(view, costs.data(), distances.shape(0)).neighbours, distances,
-          ids);
+    scan_each(codes, costs, distances, ids, [&](const double* own, std::size_t k) {
+        return paper::hamming_ranking(view, own, k).neighbours;
+    });
 }
 
 paper::Culled culled_named(const std::string& name) {
@@ -123,7 +146,7 @@ paper::Culled culled_named(const std::string& name) {
 void bind_paper(nb::module_& m) {
     m.def("linear_scan", &linear_scan, "codes"_a, "costs"_a, "distances"_a.noconvert(),
           "ids"_a.noconvert(), "bitorder"_a, "single_precision"_a,
-          "The paper's Linear Scan: write the k nearest into distances (k,) and row numbers (k,).");
+          "The paper's Linear Scan: write the nearest into distances and row numbers, both (nq, k).");
     m.def("substrings_by_rule", &paper::substrings_by_rule, "n_bits"_a, "n"_a,
           "The paper's number of tables for n codes.");
 
@@ -134,9 +157,10 @@ void bind_paper(nb::module_& m) {
             "search",
             [](const Single& self, const Costs& costs, const Distances& distances,
                const RowNumbers& ids, const Counts& counts) {
-                check(costs, self.view.n_bits, distances, ids);
-                const nb::gil_scoped_release release;
-                write(self.index.search(costs.data(), distances.shape(0)), distances, ids, counts);
+                probe_each(costs, self.view.n_bits, distances, ids, counts,
+                           [&](const double* own, std::size_t k) {
+                               return self.index.search(own, k);
+                           });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert());
 
@@ -147,12 +171,12 @@ void bind_paper(nb::module_& m) {
             "search",
             [](Multi& self, const Costs& costs, const Distances& distances, const RowNumbers& ids,
                const Counts& counts, bool descending) {
-                check(costs, self.view.n_bits, distances, ids);
-                const nb::gil_scoped_release release;
-                write(self.index.search(costs.data(), distances.shape(0),
-                                        descending ? paper::QueueOrder::descending
-                                                   : paper::QueueOrder::ascending),
-                      distances, ids, counts);
+                const paper::QueueOrder order = descending ? paper::QueueOrder::descending
+                                                           : paper::QueueOrder::ascending;
+                probe_each(costs, self.view.n_bits, distances, ids, counts,
+                           [&](const double* own, std::size_t k) {
+                               return self.index.search(own, k, order);
+                           });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),
             "descending"_a);
@@ -167,10 +191,11 @@ void bind_paper(nb::module_& m) {
             "search",
             [](Hashing& self, const Costs& costs, const Distances& distances, const RowNumbers& ids,
                const Counts& counts, const std::string& culled) {
-                check(costs, self.view.n_bits, distances, ids);
-                const nb::gil_scoped_release release;
-                write(self.index.search(costs.data(), distances.shape(0), culled_named(culled)),
-                      distances, ids, counts);
+                const paper::Culled ranked = culled_named(culled);
+                probe_each(costs, self.view.n_bits, distances, ids, counts,
+                           [&](const double* own, std::size_t k) {
+                               return self.index.search(own, k, ranked);
+                           });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),
             "culled"_a);
@@ -185,12 +210,11 @@ void bind_paper(nb::module_& m) {
             "search",
             [](Pq& self, const Costs& costs, const Distances& distances, const RowNumbers& ids,
                const Counts& counts, bool max_heap) {
-                check(costs, self.view.n_bits, distances, ids);
-                const nb::gil_scoped_release release;
-                const std::size_t k = distances.shape(0);
-                write(max_heap ? self.index.search_max_heap(costs.data(), k)
-                               : self.index.search(costs.data(), k),
-                      distances, ids, counts);
+                probe_each(costs, self.view.n_bits, distances, ids, counts,
+                           [&](const double* own, std::size_t k) {
+                               return max_heap ? self.index.search_max_heap(own, k)
+                                               : self.index.search(own, k);
+                           });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),
             "max_heap"_a);

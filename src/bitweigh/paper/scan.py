@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bitweigh import _core
 from bitweigh.checks import BitOrder, Codes, as_bitorder, as_codes, as_costs, as_k, n_bits_of
+from bitweigh.paper.tables import empty_result
 from bitweigh.results import SearchResult
 
 __all__ = ["hamming_ranking", "linear_scan"]
@@ -28,8 +29,8 @@ def linear_scan(
     ----------
     codes : uint8 (n, n_bytes)
         Packed codes.
-    costs : float32 or float64 (n_bits, 2)
-        One query.
+    costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
+        One query, or several that are answered one after the other.
     k : int
         How many neighbours, at least 1.
     dtype : float32 or float64
@@ -41,7 +42,8 @@ def linear_scan(
     Returns
     -------
     SearchResult
-        ``distances`` float64 (k,) and row numbers ``ids`` int64 (k,), padded with +inf and -1.
+        ``distances`` float64 (nq, k) and row numbers ``ids`` int64 (nq, k), padded with +inf and
+        -1; ``(k,)`` for a single query.
 
     Examples
     --------
@@ -52,7 +54,7 @@ def linear_scan(
     SearchResult(distances=array([-0.5]), ids=array([0]))
 
     """
-    packed, checked, found, order = _prepare(codes, costs, k, bitorder)
+    packed, checked, found, order, single = _prepare(codes, costs, k, bitorder)
     narrow = np.dtype(dtype) == np.float32
     if not narrow and np.dtype(dtype) != np.float64:
         raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
@@ -64,7 +66,7 @@ def linear_scan(
     ):
         raise ValueError("costs are too large for sums in float32; dtype=np.float64 takes them")
     _core.linear_scan(packed, checked, found.distances, found.ids, order, narrow)
-    return found
+    return SearchResult(found.distances[0], found.ids[0]) if single else found
 
 
 def hamming_ranking(
@@ -78,8 +80,8 @@ def hamming_ranking(
     ----------
     codes : uint8 (n, n_bytes)
         Packed codes.
-    costs : float32 or float64 (n_bits, 2)
-        One query; only which of a bit's two costs is smaller counts.
+    costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
+        One query or several; only which of a bit's two costs is smaller counts.
     k : int
         How many neighbours, at least 1.
     bitorder : "big" or "little"
@@ -88,8 +90,8 @@ def hamming_ranking(
     Returns
     -------
     SearchResult
-        Hamming ``distances`` float64 (k,) and row numbers ``ids`` int64 (k,), padded with +inf and
-        -1; equal distances in ascending row.
+        Hamming ``distances`` float64 (nq, k) and row numbers ``ids`` int64 (nq, k), padded with
+        +inf and -1; equal distances in ascending row. ``(k,)`` for a single query.
 
     Examples
     --------
@@ -100,19 +102,16 @@ def hamming_ranking(
     SearchResult(distances=array([0., 1.]), ids=array([0, 1]))
 
     """
-    packed, checked, found, order = _prepare(codes, costs, k, bitorder)
+    packed, checked, found, order, single = _prepare(codes, costs, k, bitorder)
     _core.hamming_ranking(packed, checked, found.distances, found.ids, order)
-    return found
+    return SearchResult(found.distances[0], found.ids[0]) if single else found
 
 
 def _prepare(
     codes: ArrayLike, costs: ArrayLike, k: int, bitorder: BitOrder
-) -> tuple[Codes, NDArray[np.float64], SearchResult, BitOrder]:
-    """Checked codes, costs (1, n_bits, 2), arrays for the answer, bit order."""
+) -> tuple[Codes, NDArray[np.float64], SearchResult, BitOrder, bool]:
+    """Checked codes, costs (nq, n_bits, 2), arrays (nq, k), bit order, whether it is one query."""
     order = as_bitorder(bitorder)
     checked, single = as_costs(costs, n_bits_of(costs))
-    if not single:
-        raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
     packed = as_codes(codes, checked.shape[1], order)
-    k = as_k(k)
-    return packed, checked, SearchResult(np.empty(k), np.empty(k, dtype=np.int64)), order
+    return packed, checked, empty_result(len(checked), as_k(k)), order, single

@@ -1,4 +1,4 @@
-"""What the paper's methods over hash tables share: codes, one query at a time, counts."""
+"""What the paper's methods over hash tables share: codes, one query after the other, counts."""
 
 from __future__ import annotations
 
@@ -21,28 +21,33 @@ from bitweigh.checks import (
 )
 from bitweigh.results import SearchResult
 
-__all__ = ["MAX_KEY_BITS", "PaperIndex", "ProbeStats", "SplitIndex"]
+__all__ = ["MAX_KEY_BITS", "PaperIndex", "ProbeStats", "SplitIndex", "empty_result"]
 
 MAX_KEY_BITS = 32
 
 
-class ProbeStats(NamedTuple):
-    """What one query did."""
+def empty_result(nq: int, k: int) -> SearchResult:
+    """Arrays (nq, k) to write answers into."""
+    return SearchResult(np.empty((nq, k)), np.empty((nq, k), dtype=np.int64))
 
-    buckets: int
+
+class ProbeStats(NamedTuple):
+    """What a query did: integers, or int64 ``(nq,)`` for several queries."""
+
+    buckets: int | NDArray[np.int64]
     """Buckets probed."""
-    empty_buckets: int
+    empty_buckets: int | NDArray[np.int64]
     """Of those, buckets without a row."""
-    candidates: int
+    candidates: int | NDArray[np.int64]
     """Rows met for the first time, and so compared."""
-    duplicates: int
+    duplicates: int | NDArray[np.int64]
     """Rows met again in another table."""
-    rounds: int
+    rounds: int | NDArray[np.int64]
     """Rounds of Alg. 2: one bucket of each table."""
 
 
 class PaperIndex(ABC):
-    """Codes in hash tables; one query at a time, one thread."""
+    """Codes in hash tables; one query after the other, one thread."""
 
     def __init__(self, codes: ArrayLike, n_bits: int, bitorder: BitOrder) -> None:
         """Check and copy the codes."""
@@ -79,12 +84,12 @@ class PaperIndex(ABC):
     def search(
         self, costs: ArrayLike, k: int, *, stats: bool = False
     ) -> SearchResult | tuple[SearchResult, ProbeStats]:
-        """Find the k nearest rows of one query.
+        """Find the k nearest rows of one query, or of several one after the other.
 
         Parameters
         ----------
-        costs : float32 or float64 (n_bits, 2)
-            One query: ``costs[i, v]`` is paid by a code whose bit i is v.
+        costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
+            ``costs[i, v]`` is paid by a code whose bit i is v.
         k : int
             How many neighbours, at least 1.
         stats : bool
@@ -93,19 +98,21 @@ class PaperIndex(ABC):
         Returns
         -------
         SearchResult
-            ``distances`` float64 (k,) and row numbers ``ids`` int64 (k,), nearest first, padded
-            with +inf and -1. Sums are float64 but in another order than the definition's. As the
-            paper has it, which of several rows at the K-th distance are returned is left open.
+            ``distances`` float64 (nq, k) and row numbers ``ids`` int64 (nq, k), nearest first,
+            padded with +inf and -1; ``(k,)`` for a single query. Sums are float64 but in another
+            order than the definition's. As the paper has it, which of several rows at the K-th
+            distance are returned is left open.
 
         """
         checked, single = as_costs(costs, self._n_bits)
-        if not single:
-            raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
-        k = as_k(k)
-        found = SearchResult(np.empty(k), np.empty(k, dtype=np.int64))
-        counts = np.empty(len(ProbeStats._fields), dtype=np.int64)
+        found = empty_result(len(checked), as_k(k))
+        counts = np.empty((len(checked), len(ProbeStats._fields)), dtype=np.int64)
         self._run(checked, found, counts)
-        return (found, ProbeStats(*counts.tolist())) if stats else found
+        if single:
+            found = SearchResult(found.distances[0], found.ids[0])
+        if not stats:
+            return found
+        return found, ProbeStats(*(counts[0].tolist() if single else counts.T.copy()))
 
 
 class SplitIndex(PaperIndex):
