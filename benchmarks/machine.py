@@ -1,99 +1,29 @@
-"""Facts about the machine and the software that the figures depend on; no names, no paths."""
+"""Facts about the machine, the software and the commit that the benchmarks' figures depend on."""
 
 from __future__ import annotations
 
-import datetime
-import importlib.metadata
-import os
-import platform
-import subprocess
 from pathlib import Path
 
-import bitweigh
+from bitweigh import hardware
 
-__all__ = ["facts", "free_memory"]
+__all__ = ["facts"]
 
 
 def facts() -> dict[str, str]:
     """Everything worth telling, in the order in which to print it."""
-    known = {
-        "CPU": _cpu_model(),
-        "CPUs": str(os.cpu_count()),
-        "caches": _caches(),
-        "memory": f"{_total_memory() / 2**30:.0f} GiB",
-        "OS": f"{platform.system()}, {platform.machine()}",
-        "Python": platform.python_version(),
-        "NumPy": _version("numpy"),
-        "FAISS": _version("faiss-cpu"),
-        "bitweigh": bitweigh.__version__,
-        "kernel": bitweigh.info().kernel,
-        "commit": _commit(),
-        "date": datetime.date.today().isoformat(),
-    }
+    known = hardware.facts()
+    date = known.pop("date")
+    known |= {"FAISS": hardware.version_of("faiss-cpu"), "commit": _commit(), "date": date}
     return {name: fact for name, fact in known.items() if fact}
 
 
-def free_memory() -> int:
-    """Bytes that could be had without swapping; all of the memory where nothing tells."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return _total_memory()
-
-
-def _total_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _cpu_model() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return _output_of("sysctl", "-n", "machdep.cpu.brand_string") or platform.processor()
-
-
-def _caches() -> str:
-    """Such as "L1d 32K, L1i 32K, L2 1024K, L3 32768K", of the first CPU; empty if unknown."""
-    found = []
-    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            level, kind, size = (
-                (folder / name).read_text().strip() for name in ("level", "type", "size")
-            )
-        except OSError:
-            continue
-        suffix = {"Data": "d", "Instruction": "i"}.get(kind, "")
-        found.append(f"L{level}{suffix} {size}")
-    return ", ".join(found)
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
 def _commit() -> str:
-    commit = _output_of("git", "rev-parse", "--short", "HEAD")
+    here = Path(__file__).parent
+    commit = hardware.output_of("git", "rev-parse", "--short", "HEAD", folder=here)
     # The page of results changes by being measured.
-    status = _output_of("git", "--no-optional-locks", "status", "--porcelain", "-uno")
+    status = hardware.output_of(
+        "git", "--no-optional-locks", "status", "--porcelain", "-uno", folder=here
+    )
     if commit and [line for line in status.splitlines() if not line.endswith("docs/benchmarks.md")]:
         return f"{commit} with changes"
     return commit
-
-
-def _output_of(*command: str) -> str:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, cwd=Path(__file__).parent, check=False
-        )
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,4 +1,4 @@
-"""The engine's own tests in C++, built by several compilers and for both CPUs."""
+"""The tests in C++: the engine's, by several compilers for both CPUs, and of the paper's claims."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ import pytest
 from bitweigh import _core
 
 ROOT = Path(__file__).parent.parent
-SOURCES = sorted([*(ROOT / "cpp/engine").rglob("*.cpp"), *(ROOT / "cpp/tests").glob("*.cpp")])
+# A program of its own, with what it calls.
+PAPER_TEST = ROOT / "cpp/tests/paper_test.cpp"
+PAPER_SOURCES = [
+    PAPER_TEST,
+    *(ROOT / f"cpp/paper/{name}.cpp" for name in ("bucket_queue", "pq_table", "substring_table")),
+    *sorted((ROOT / "cpp/engine/scan").glob("*.cpp")),
+]
+SOURCES = sorted(
+    {*(ROOT / "cpp/engine").rglob("*.cpp"), *(ROOT / "cpp/tests").glob("*.cpp")} - {PAPER_TEST}
+)
 FLAGS = ["-std=c++20", "-O2", "-ffp-contract=off", "-Icpp", "-pthread"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 AARCH64 = "aarch64-linux-gnu"
@@ -83,3 +92,11 @@ def test_the_neon_kernel_passes_the_cpp_tests_when_built_by_clang(
     compiler = [need_tool("clang++"), f"--target={AARCH64}", "-static"]
     emulator = need_tool("qemu-aarch64")
     build_and_run(tmp_path / "scan_test", vectors, compiler, ["neon"], emulator)
+
+
+@pytest.mark.parametrize("compiler", ["g++", pytest.param("clang++", marks=pytest.mark.tools)])
+def test_the_paper_s_claims_hold_probe_by_probe(compiler: str, tmp_path: Path) -> None:
+    program = tmp_path / "paper_test"
+    said = run(need_tool(compiler), *FLAGS, *WARNINGS, *PAPER_SOURCES, "-o", program)
+    assert said == "", said
+    print(run(program))

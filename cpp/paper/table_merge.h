@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "paper/bucket_queue.h"
@@ -15,13 +16,26 @@
 
 namespace bitweigh::paper {
 
+// What the merge has right after it probed a bucket, before it decides whether to stop.
+struct Probe {
+    std::size_t table;
+    const Bucket& bucket;
+    double s_hat;  // Eq. 9, this probe counted
+    const MaxHeap& max_heap;
+};
+
+struct Unwatched {
+    void operator()(const Probe&) const {}
+};
+
 // One query. A Queue gives the buckets of a table in ascending cost: BucketQueue, or PQTable's.
-template <class Queue>
+// A Watch is called with every Probe, for tests.
+template <class Queue, class Watch = Unwatched>
 class TableMerge {
 public:
     // 1 <= k <= codes.n; `met` is empty before and after.
     TableMerge(const Codes& codes, const std::vector<SubstringTable>& tables, MetRows& met,
-               const double* costs, std::size_t k, QueueOrder order)
+               const double* costs, std::size_t k, QueueOrder order, Watch watch = {})
         : codes_(codes),
           tables_(tables),
           met_(met),
@@ -30,7 +44,8 @@ public:
           max_heap_(k),
           code_(tables.size()),
           increase_(tables.size()),
-          que_order_(tables.size()) {
+          que_order_(tables.size()),
+          watch_(std::move(watch)) {
         for (const SubstringTable& table : tables) {
             pri_que_.emplace_back(costs, table.substring());
         }
@@ -67,6 +82,7 @@ private:
         for (std::size_t cur : que_order_) {
             insert(tables_[cur].bucket(code_[cur].key));
             s_hat_ += increase_[cur];  // Eq. 9: this queue now counts with its next top
+            watch_(Probe{cur, code_[cur], s_hat_, max_heap_});
             if (max_heap_.full() && max_heap_.root() <= s_hat_) {
                 satisfied_ = true;
                 return;
@@ -100,6 +116,7 @@ private:
     double s_hat_ = 0.0;                  // Eq. 9
     bool satisfied_ = false;
     Counters counters_;
+    [[no_unique_address]] Watch watch_;
 };
 
 }  // namespace bitweigh::paper

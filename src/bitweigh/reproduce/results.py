@@ -13,6 +13,7 @@ from typing import Any, Self
 
 __all__ = [
     "BITS",
+    "EXTRA_ROLES",
     "HASHERS",
     "KS",
     "METHODS",
@@ -27,6 +28,8 @@ __all__ = [
 
 FORMAT = 1
 ROLES = ("Places205", "GIST1M", "SIFT1B")
+EXTRA_ROLES = ("dense SIFT", "GloVe")
+"""Real sets that the paper does not have; 32 and 64 bits only."""
 HASHERS = ("LSH", "ITQ")
 WEIGHERS = ("Asym", "Wh")
 BITS = (32, 64, 128, 256)
@@ -49,7 +52,7 @@ class DataFacts:
     """The data that stood in for one of the paper's sets."""
 
     role: str
-    """The paper's set: one of ROLES."""
+    """The paper's set, one of ROLES, or one of EXTRA_ROLES."""
     name: str
     """What was searched."""
     genuine: bool
@@ -57,7 +60,7 @@ class DataFacts:
     n: int
     """Rows searched."""
     n_paper: int
-    """Rows that the paper searched."""
+    """Rows that the paper searched; n where it has no such set."""
     d: int
     """Dimensions."""
     n_queries: int
@@ -95,6 +98,9 @@ class Cell:
     duplicates: float | None = None
     """Rows met again in another table."""
     rounds: float | None = None
+    queries: int | None = None
+    """Queries that precision and counts are means over."""
+    timed_queries: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
