@@ -24,11 +24,12 @@ OTHER_PYTHON = sorted(
 PYTHON_LAYERS = [
     {"_core"},
     {"checks", "results", "machine"},
-    {"reference", "costs", "segments", "hashers", "evaluation", "datasets"},
+    {"reference", "costs", "segments", "hashers", "evaluation", "datasets", "hardware"},
     {"weighers", "index"},
     {"paper"},
     {"__init__"},
-    {"demo"},
+    {"reproduce", "demo"},
+    {"cli"},
 ]
 CPP_LAYERS = [
     {"engine/types.h", "engine/tuning.h", "engine/kth_smallest.h"},

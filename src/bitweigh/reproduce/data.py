@@ -65,7 +65,7 @@ def set_stage(role: str, folder: Path | None, scale: Scale) -> Stage:
     else:
         truth = euclidean_top(data.base, queries, min(TRUE_NEIGHBOURS, len(data.base)))
     n, d = data.base.shape
-    in_paper = int(ROWS_IN_PAPER.get(role, n))
+    in_paper = ROWS_IN_PAPER.get(role) or n
     facts = DataFacts(role, data.name, genuine, n, in_paper, d, len(queries), what)
     return Stage(data, facts, truth)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby, product
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from bitweigh import hardware
 from bitweigh.hashers import ITQ, LSH
 from bitweigh.reproduce.data import Scale, Stage, roles_in, set_stage
 from bitweigh.reproduce.measure import Effort, Setting, measure
+from bitweigh.reproduce.published import TABLES
 from bitweigh.reproduce.results import BITS, EXTRA_ROLES, HASHERS, WEIGHERS, Results
 from bitweigh.weighers import Asym, Wh
 
@@ -21,8 +23,8 @@ __all__ = ["Plan", "Progress", "reproduce"]
 
 TRAINING_ROWS = 20_000
 EXTRA_BITS = (32, 64)
-QUICK = Scale(max_rows=20_000, n_queries=200)
-QUICK_EFFORT = Effort(timed_queries=20, rounds=3, turn_seconds=0.03)
+QUICK = Scale(max_rows=10_000, n_queries=100)
+QUICK_EFFORT = Effort(timed_queries=10, rounds=3, turn_seconds=0.01)
 
 
 class Progress(Protocol):
@@ -38,65 +40,100 @@ class Plan:
 
     folder: Path | None = None
     """Where the data sets are."""
-    roles: Collection[str] | None = None
-    """Which of the paper's sets, and of the extra ones; by default all that there are."""
+    tables: frozenset[int] | None = None
+    """Only what these tables of the paper need; by default the whole grid on all sets."""
     scale: Scale = field(default_factory=Scale)
     effort: Effort = field(default_factory=Effort)
     quick: bool = False
 
     @classmethod
-    def for_a_glance(cls, folder: Path | None, roles: Collection[str] | None, seed: int) -> Plan:
-        """Small enough for two minutes: fewer rows, queries and turns, the same grid."""
-        scale = Scale(QUICK.max_rows, QUICK.n_queries, seed)
-        return cls(folder, roles, scale, QUICK_EFFORT, True)
+    def of(
+        cls,
+        folder: Path | None = None,
+        quick: bool = False,
+        rows: int | None = None,
+        queries: int | None = None,
+        seed: int = 0,
+        tables: frozenset[int] | None = None,
+    ) -> Self:
+        """A plan at full size, or one that takes two minutes; both with the same grid."""
+        usual = QUICK if quick else Scale()
+        scale = Scale(rows or usual.max_rows, queries or usual.n_queries, seed)
+        return cls(folder, tables, scale, QUICK_EFFORT if quick else Effort(), quick)
 
 
 def reproduce(plan: Plan, progress: Progress) -> Results:
     """Measure everything that the plan names."""
     start = time.monotonic()
     results = Results(hardware.facts(), {})
-    roles = plan.roles if plan.roles is not None else roles_in(plan.folder)
-    for number, role in enumerate(roles):
-        progress(number / len(roles), f"{role}: data and its true neighbours")
+    grid = _grid(plan)
+    for number, role in enumerate(grid):
+        progress(number / len(grid), f"{role}: data and its true neighbours")
         stage = set_stage(role, plan.folder, plan.scale)
         results.data.append(stage.facts)
-        for share, setting in _settings(stage, plan.scale.seed):
+        for share, setting in _settings(stage, grid[role], plan.scale.seed):
             what = f"{role}: {setting.hasher}, {setting.weigher}, {setting.bits} bits"
-            progress((number + share) / len(roles), what)
+            progress((number + share) / len(grid), what)
             cells, sweeps, ambiguity = measure(setting, plan.effort)
             results.cells.extend(cells)
             results.sweeps.extend(sweeps)
             results.ambiguity.extend(ambiguity)
     progress(1.0, "done")
-    results.settings.update(
-        quick=plan.quick,
-        seed=plan.scale.seed,
-        timed_queries=plan.effort.timed_queries,
-        timing_rounds=plan.effort.rounds,
-        seconds=round(time.monotonic() - start, 1),
-    )
+    results.settings.update(_settings_used(plan), seconds=round(time.monotonic() - start, 1))
     return results
 
 
-def _settings(stage: Stage, seed: int) -> Iterator[tuple[float, Setting]]:
+def _settings_used(plan: Plan) -> dict[str, object]:
+    return {
+        "quick": plan.quick,
+        "seed": plan.scale.seed,
+        "tables": "all" if plan.tables is None else ", ".join(map(str, sorted(plan.tables))),
+        "max_rows": plan.scale.max_rows,
+        "queries": plan.scale.n_queries,
+        "timed_queries": plan.effort.timed_queries,
+        "timing_rounds": plan.effort.rounds,
+    }
+
+
+def _grid(plan: Plan) -> dict[str, list[tuple[str, int, str]]]:
+    """Hasher, bits and weigher of every setting, for each data set."""
+    if plan.tables is None:
+        return {
+            role: list(product(HASHERS, EXTRA_BITS if role in EXTRA_ROLES else BITS, WEIGHERS))
+            for role in roles_in(plan.folder)
+        }
+    needed: dict[str, dict[tuple[str, int, str], None]] = {}
+    for table in TABLES:
+        if table.number in plan.tables:
+            own = needed.setdefault(table.role, {})
+            for row in table.rows:
+                own |= {(row.hasher, row.bits, weigher): None for weigher in table.weighers}
+    return {role: list(own) for role, own in needed.items()}
+
+
+def _settings(
+    stage: Stage, grid: list[tuple[str, int, str]], seed: int
+) -> Iterator[tuple[float, Setting]]:
     """Every setting of a data set, and the share of its work that comes before it."""
-    role, d = stage.facts.role, stage.facts.d
-    grid = [
-        (hasher, bits)
-        for hasher in HASHERS
-        for bits in (EXTRA_BITS if role in EXTRA_ROLES else BITS)
-        if hasher != "ITQ" or bits <= d  # ITQ has no more bits than dimensions
-    ]
-    # Times grow somewhat faster than the number of bits.
-    work = np.cumsum([0.0] + [bits**1.5 for _, bits in grid])
-    work /= work[-1]
-    for number, (hasher, bits) in enumerate(grid):
-        for turn, setting in enumerate(_hashed(stage, hasher, bits, seed)):
-            share = work[number] + (work[number + 1] - work[number]) * turn / len(WEIGHERS)
-            yield float(share), setting
+    # ITQ has no more bits than dimensions.
+    possible = [one for one in grid if one[0] != "ITQ" or one[1] <= stage.facts.d]
+    total = sum(_work(bits) for _, bits, _ in possible)
+    done = 0.0
+    for (hasher, bits), group in groupby(possible, key=lambda one: one[:2]):
+        weighers = [weigher for _, _, weigher in group]
+        for setting in _hashed(stage, hasher, bits, weighers, seed):
+            yield done / total, setting
+            done += _work(bits)
 
 
-def _hashed(stage: Stage, hasher: str, bits: int, seed: int) -> Iterator[Setting]:
+def _work(bits: int) -> float:
+    """Times grow somewhat faster than the number of bits."""
+    return float(bits**1.5)
+
+
+def _hashed(
+    stage: Stage, hasher: str, bits: int, weighers: Collection[str], seed: int
+) -> Iterator[Setting]:
     """The setting of each weigher, over the same codes."""
     data, facts = stage.data, stage.facts
     pool = data.base if data.learn is None else data.learn
@@ -107,7 +144,7 @@ def _hashed(stage: Stage, hasher: str, bits: int, seed: int) -> Iterator[Setting
     queries = np.asarray(data.queries[: facts.n_queries], dtype=np.float32)
     query_codes, projected = maker.transform(queries), maker.project(queries)
     fitted = maker.project(training)
-    for weigher in WEIGHERS:
+    for weigher in weighers:
         if weigher == "Asym":
             costs = Asym().fit(fitted, maker.threshold_).costs(projected)
         else:

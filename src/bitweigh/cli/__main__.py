@@ -1,0 +1,5 @@
+"""`python -m bitweigh.cli`, the same as `bitweigh`."""
+
+from bitweigh.cli import main
+
+main()

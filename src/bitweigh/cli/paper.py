@@ -1,0 +1,114 @@
+"""`bitweigh paper`: the experiments of the paper that this library implements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from bitweigh.reproduce import Plan, Results, reproduce
+from bitweigh.reproduce.claims import claims
+from bitweigh.reproduce.csv_file import write_csv
+from bitweigh.reproduce.published import TABLES
+from bitweigh.reproduce.report import write_report
+
+__all__ = ["app"]
+
+app = typer.Typer(help="The paper's experiments.", no_args_is_help=True)
+NAME = "paper-reproduction"
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `reproduce` a command of its own while it is the only one."""
+
+
+@app.command("reproduce")
+def reproduce_command(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            help="Folder with data sets; see docs/reproduce.md for the file names. Without it all "
+            "sets are made from scikit-learn's digits.",
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(NAME),
+    tables: Annotated[
+        str | None,
+        typer.Option(help="Only what these tables need, such as 1,3-5. The paper has 1 to 16."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer rows and queries: about two minutes.")
+    ] = False,
+    rows: Annotated[
+        int | None, typer.Option(min=1000, help="Rows to draw, and to cut real sets to.")
+    ] = None,
+    queries: Annotated[int | None, typer.Option(min=1, help="Queries of each set.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+) -> None:
+    """Repeat the paper's tables and figures; write JSON, CSV and an HTML report.
+
+    On one thread. Without --quick it takes about an hour for a million rows.
+
+    Example: bitweigh paper reproduce --quick --out results
+    """
+    console = Console(stderr=True)
+    plan = Plan.of(data, quick, rows, queries, seed, _numbers(tables))
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        results = _measured(plan, console)
+    except (FileNotFoundError, ImportError, ValueError) as error:
+        console.print(f"[red]error:[/red] {error}", highlight=False)
+        raise typer.Exit(1) from None
+    results.save(out / f"{NAME}.json")
+    write_csv(results, out / f"{NAME}.csv")
+    write_report(results, out / f"{NAME}.html")
+    for claim in claims(results):
+        console.print(f"{claim.held:4} of {claim.of:4}  {claim.text}", highlight=False)
+    typer.echo(out / f"{NAME}.html")
+
+
+def _measured(plan: Plan, console: Console) -> Results:
+    """Run, with a bar that shows the time left."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    ) as bar:
+        task = bar.add_task("", total=1.0)
+
+        def show(share: float, doing: str) -> None:
+            bar.update(task, completed=share, description=doing)
+
+        return reproduce(plan, show)
+
+
+def _numbers(text: str | None) -> frozenset[int] | None:
+    """Table numbers of "1,3-5"."""
+    if text is None:
+        return None
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not (first.strip().isdecimal() and (last or first).strip().isdecimal()):
+            raise typer.BadParameter(f"expected numbers such as 1,3-5, got {text!r}")
+        numbers.update(range(int(first), int(last or first) + 1))
+    if not numbers <= set(range(1, len(TABLES) + 1)):
+        raise typer.BadParameter(f"the paper has tables 1 to {len(TABLES)}, got {text!r}")
+    return frozenset(numbers)
