@@ -21,7 +21,8 @@ __all__ = ["CostArray", "Method", "Methods", "Trial", "seconds_per_query"]
 
 CostArray = NDArray[np.float64]
 Search = Callable[[CostArray, int], SearchResult]
-SPARSE_BITS = 6
+# Bits of a substring beyond log2 n, with several tables and with one.
+SPARSE_BITS, SINGLE_SPARSE_BITS = 6, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +150,13 @@ def _sensible(m: int, by_rule: SplitIndex) -> bool:
     """Whether m tables are possible and worth a trial.
 
     With substrings much longer than log2 n nearly all buckets are empty. On 20,000 and on a million
-    rows 32-bit substrings of 64-bit codes were 20 to 10,000 times slower than the rule's.
+    rows 32-bit substrings of 64-bit codes were 20 to 10,000 times slower than the rule's. A single
+    table over 32 bits is the exception: from some 100,000 rows on it can be the best.
     """
-    n_bits = by_rule.n_bits
+    n_bits, spread = by_rule.n_bits, log2(max(len(by_rule), 2))
     if not -(-n_bits // MAX_KEY_BITS) <= m <= n_bits:
         return False
-    return n_bits <= MAX_KEY_BITS or -(-n_bits // m) <= log2(max(len(by_rule), 2)) + SPARSE_BITS
+    return -(-n_bits // m) <= spread + (SINGLE_SPARSE_BITS if m == 1 else SPARSE_BITS)
 
 
 def _one_by_one(index: bitweigh.Index, costs: CostArray, k: int) -> SearchResult:
