@@ -3,18 +3,23 @@
 PYTHON ?= python3
 # More options for `make bench`, such as BENCH="--data DIR" with real data sets.
 BENCH ?=
+# Options for `make reproduce`, such as REPRODUCE=--quick or REPRODUCE="--data DIR --out DIR".
+REPRODUCE ?=
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' | sort)
+SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.txt' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all tools bench bench-quick lint stubs wheel clean
+.PHONY: help demo reproduce test test-all tools bench bench-quick lint stubs wheel clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 demo: $(VENV)/demo ## real data, hashed, weighed, searched and checked, in under a minute
 	$(BIN)/python -m bitweigh.demo
+
+reproduce: $(VENV)/cli ## the paper's experiments, repeated; writes a report into build/paper-reproduction
+	$(BIN)/bitweigh paper reproduce --out build/paper-reproduction $(REPRODUCE)
 
 test: $(VENV)/test ## all tests and checks that need nothing but pip and a compiler
 	$(BIN)/python -m pytest
@@ -50,6 +55,6 @@ clean: ## remove everything that the commands here made
 $(BIN)/pip:
 	$(PYTHON) -m venv --clear $(VENV)
 
-$(VENV)/demo $(VENV)/test $(VENV)/bench: $(VENV)/%: $(BIN)/pip pyproject.toml CMakeLists.txt $(SOURCES)
+$(VENV)/cli $(VENV)/demo $(VENV)/test $(VENV)/bench: $(VENV)/%: $(BIN)/pip pyproject.toml CMakeLists.txt $(SOURCES)
 	$(BIN)/pip install --quiet --upgrade-strategy only-if-needed '.[$*]'
 	@touch $@

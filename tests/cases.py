@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import bitweigh
 from bitweigh import _core
 from bitweigh.checks import BitOrder, Codes, Ids
+from bitweigh.index import Method
 
 Costs = NDArray[np.float64] | NDArray[np.float32]
 Rng = np.random.Generator
@@ -49,14 +50,25 @@ class Setting:
     adds: int
     warm_up_rows: int
     narrow_max_bits: int
+    method: Method = "scan"
+    bands: int | None = None
+    band_bits: int | None = None
+    first_round_cost: float = 600.0
 
     def index(self, case: Case) -> bitweigh.Index:
         """An index of the case's rows, added in pieces."""
-        index = bitweigh.Index(case.n_bits, bitorder=case.bitorder)
+        index = bitweigh.Index(
+            case.n_bits,
+            bitorder=case.bitorder,
+            bands=None if self.bands is None else min(self.bands, case.n_bits),
+            band_bits=self.band_bits,
+        )
         index._kernel = self.kernel
         index._tuning.warm_up_rows = self.warm_up_rows
         index._tuning.warm_up_per_k = 1 if self.warm_up_rows == 32 else 8
         index._tuning.narrow_max_bits = self.narrow_max_bits
+        index._tuning.first_round_cost = self.first_round_cost
+        index._banded_rows = 1
         if self.segment_rows is not None:
             index._segment_rows = self.segment_rows
             index._tail_rows = max(1, self.segment_rows // 2)
@@ -219,4 +231,9 @@ def settings_to_run(kernel: str | None = None) -> st.SearchStrategy[Setting]:
         warm_up_rows=st.sampled_from([32, 32, 32, 256]),
         # 0: 16-bit sums for every length; 8192: 8-bit sums for every length.
         narrow_max_bits=st.sampled_from([256, 256, 0, 8192]),
+        method=st.sampled_from(["auto", "auto", "scan", "probe", "probe"]),
+        bands=st.none() | st.sampled_from([1, 2, 3, 7]),
+        band_bits=st.none() | st.sampled_from([1, 2, 3, 5, 8]),
+        # 0: a step at a time, so that bands are walked again and again.
+        first_round_cost=st.sampled_from([600.0, 0.0, 1e5]),
     )

@@ -22,7 +22,7 @@ def assert_same(found: SearchResult, expected: SearchResult) -> None:
 
 def run(case: Case, setting: Setting) -> SearchStats:
     found, stats = setting.index(case).search(
-        case.costs, case.k, threads=setting.threads, stats=True
+        case.costs, case.k, threads=setting.threads, method=setting.method, stats=True
     )
     assert_same(found, case.reference())
     return stats
@@ -101,7 +101,10 @@ def test_search_equals_the_definition_for_many_rows(kernel: str) -> None:
 @settings(max_examples=60)
 @given(cases(most_queries=1), st.lists(settings_to_run(), min_size=2, max_size=4))
 def test_no_setting_changes_a_byte(case: Case, ways: list[Setting]) -> None:
-    answers = [way.index(case).search(case.costs, case.k, threads=way.threads) for way in ways]
+    answers = [
+        way.index(case).search(case.costs, case.k, threads=way.threads, method=way.method)
+        for way in ways
+    ]
     for answer in answers[1:]:
         assert_same(answer, answers[0])
 
@@ -114,7 +117,9 @@ def test_all_kernels_let_the_same_rows_through(case: Case, setting: Setting) -> 
     counts = []
     for kernel in KERNELS:
         index._kernel = kernel
-        counts.append(index.search(case.costs, case.k, threads=1, stats=True)[1])
+        counts.append(
+            index.search(case.costs, case.k, threads=1, method=setting.method, stats=True)[1]
+        )
     for other in counts[1:]:
         np.testing.assert_array_equal(other, counts[0])
 
@@ -123,8 +128,8 @@ def test_all_kernels_let_the_same_rows_through(case: Case, setting: Setting) -> 
 @given(cases(), settings_to_run(), st.integers(1, 50))
 def test_top_k_is_a_prefix_of_a_longer_top_k(case: Case, setting: Setting, more: int) -> None:
     index = setting.index(case)
-    short = index.search(case.costs, case.k, threads=setting.threads)
-    long = index.search(case.costs, case.k + more, threads=setting.threads)
+    short = index.search(case.costs, case.k, threads=setting.threads, method=setting.method)
+    long = index.search(case.costs, case.k + more, threads=setting.threads, method=setting.method)
     assert_same(short, SearchResult(*(part[..., : case.k].copy() for part in long)))
 
 
@@ -132,12 +137,12 @@ def test_top_k_is_a_prefix_of_a_longer_top_k(case: Case, setting: Setting, more:
 @given(cases(most_queries=4), settings_to_run())
 def test_a_batch_equals_its_queries_one_by_one(case: Case, setting: Setting) -> None:
     index = setting.index(case)
-    batch = index.search(case.costs, case.k, threads=setting.threads)
+    batch = index.search(case.costs, case.k, threads=setting.threads, method=setting.method)
     if case.costs.ndim == 2:
         return
     for query, costs in enumerate(case.costs):
         assert_same(
-            index.search(costs, case.k),
+            index.search(costs, case.k, method=setting.method),
             SearchResult(batch.distances[query].copy(), batch.ids[query].copy()),
         )
 

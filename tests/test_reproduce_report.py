@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bitweigh.reproduce.claims import Claim, claims
+from bitweigh.reproduce.data import DIGITS
 from bitweigh.reproduce.report import write_report
 from bitweigh.reproduce.report.charts import Axis, Chart, Reading, css_class, draw
 from bitweigh.reproduce.report.figures import FIGURES, charts_of
@@ -156,7 +157,34 @@ def test_machine_settings_and_command_are_on_the_page(tmp_path: Path) -> None:
     assert "CPU an abacus" in text
     assert "Measured on 2025-01-31. The run took 65 seconds. It was a quick run" in text
     assert "timed queries 20 rounds of timing 3" in text
-    assert "bitweigh paper reproduce --quick --seed 7" in text
+    assert "bitweigh paper reproduce --quick --data DIR --seed 7" in text
+
+
+FROM_DIGITS = DataFacts("SIFT1B", f"mixture of {DIGITS}", False, 10, 10, 64, 5, "same label")
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({"quick": False, "tables": "all", "max_rows": None, "queries": 1000}, ""),
+        ({"quick": True, "tables": "all", "max_rows": 10_000, "queries": 100}, " --quick"),
+        ({"quick": False, "tables": "1, 3, 8"}, " --tables 1,3,8"),
+        ({"quick": False, "max_rows": 10_000, "queries": 100}, " --rows 10000 --queries 100"),
+        ({"quick": True, "max_rows": 5000, "seed": 0}, " --quick --rows 5000 --seed 0"),
+        ({}, ""),
+    ],
+)
+def test_the_command_has_the_options_that_were_used(
+    settings: dict[str, object], options: str, tmp_path: Path
+) -> None:
+    content, _ = page_of(Results({}, settings, data=[FROM_DIGITS]), tmp_path)
+    assert f"<code>bitweigh paper reproduce{options}</code>" in content
+
+
+def test_the_settings_are_told_in_words(tmp_path: Path) -> None:
+    settings = {"tables": "1, 3", "max_rows": None, "queries": 50}
+    text = page_of(Results({}, settings), tmp_path)[1].text
+    assert "tables of the paper 1, 3 most rows no limit queries of each set 50" in text
 
 
 def test_every_table_is_on_the_page_with_its_figures(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ folder = pathlib.Path(bitweigh.__file__).parent
 assert (folder / "py.typed").exists() and (folder / "_core.pyi").exists()
 print("searched")
 """
+HINT = "bitweigh: the command line needs typer: pip install 'bitweigh[cli]'\n"
+READ_BY_THE_REPORT = ("published.txt", "report/style.css", "report/page.html")
 
 
 def run(*command: str | Path) -> str:
@@ -37,8 +39,10 @@ def test_the_wheel_works_alone_with_numpy(tmp_path: Path) -> None:
     tag = "cp311-cp311" if sys.version_info < (3, 12) else "cp312-abi3"
     assert tag in wheel.name
     with zipfile.ZipFile(wheel) as archive:
-        (core,) = [name for name in archive.namelist() if "_core." in name and name.endswith(".so")]
+        names = archive.namelist()
+    (core,) = [name for name in names if "_core." in name and name.endswith(".so")]
     assert ("abi3" in core) == ("abi3" in tag)
+    assert set(names) >= {f"bitweigh/reproduce/{name}" for name in READ_BY_THE_REPORT}
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
@@ -46,3 +50,16 @@ def test_the_wheel_works_alone_with_numpy(tmp_path: Path) -> None:
     packages = {line.split("==")[0] for line in installed.split()}
     assert packages - {"pip", "setuptools"} == {"bitweigh", "numpy"}
     assert run(python, "-c", USE).strip() == "searched"
+    command = subprocess.run(
+        [tmp_path / "venv" / "bin" / "bitweigh", "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert command.returncode == 1
+    assert command.stderr == HINT
+
+
+def test_importing_the_library_does_not_import_the_packages_of_the_command_line() -> None:
+    code = "import sys, bitweigh, bitweigh.reproduce; print({'typer', 'rich'} & set(sys.modules))"
+    assert run(sys.executable, "-c", code).strip() == "set()"

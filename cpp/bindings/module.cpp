@@ -2,10 +2,12 @@
 // checked in Python, except what is only seen while reading the data.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -13,7 +15,9 @@
 
 #include "bindings/arrays.h"
 #include "bindings/block_memory.h"
+#include "bindings/segment_arrays.h"
 #include "bindings/signal_check.h"
+#include "engine/band_table.h"
 #include "engine/bits.h"
 #include "engine/scan/scan.h"
 #include "engine/search.h"
@@ -24,28 +28,15 @@ using namespace bitweigh;
 
 namespace {
 
-// A segment together with the arrays it reads, which it keeps alive.
-struct SegmentArrays {
-    Blocks blocks;
-    Ids ids;
-    std::size_t n_bytes;
-    Segment view;
-
-    SegmentArrays(Blocks blocks_in, Ids ids_in, std::size_t n_bits)
-        : blocks(std::move(blocks_in)), ids(std::move(ids_in)), n_bytes(bytes_of(n_bits)) {
-        const std::size_t rows = ids.shape(0);
-        if (rows >= max_segment_rows) throw std::invalid_argument("a segment has too many rows");
-        if (blocks.shape(0) != blocks_of(rows) * block_rows * n_bytes) {
-            throw std::invalid_argument("blocks and ids do not have the same number of rows");
-        }
-        view = {blocks.data(), ids.data(), rows};
-    }
-};
-
 const Kernel& kernel_named(const std::string& name) {
     const Kernel* kernel = find_kernel(name);
     if (!kernel) throw std::invalid_argument("no kernel named '" + name + "' on this machine");
     return *kernel;
+}
+
+Method method_named(const std::string& name) {
+    if (name == "scan") return Method::scan;
+    return name == "probe" ? Method::probe : Method::automatic;
 }
 
 std::vector<std::string> kernel_names() {
@@ -54,14 +45,19 @@ std::vector<std::string> kernel_names() {
     return names;
 }
 
-constexpr const char* counter_names[] = {"rows_scored_directly", "rows_scanned",
-                                         "rows_scanned_wide",    "candidates",
-                                         "rescales",             "capped_entries"};
+constexpr const char* counter_names[] = {
+    "rows_scored_directly", "rows_scanned",  "rows_scanned_wide", "candidates",
+    "rescales",             "capped_entries", "probes",           "empty_probes",
+    "blocks_probed",        "rounds",         "walks_again",      "exhausted_bands",
+    "duplicates",           "give_ups"};
 
 void write_counters(const std::vector<SearchCounters>& counters, std::int64_t* out) {
     for (const SearchCounters& c : counters) {
-        for (std::uint64_t count : {c.rows_scored_directly, c.rows_scanned, c.rows_scanned_wide,
-                                    c.candidates, c.rescales, c.capped_entries}) {
+        const ProbeCounters& p = c.probing;
+        for (std::uint64_t count :
+             {c.rows_scored_directly, c.rows_scanned, c.rows_scanned_wide, c.candidates, c.rescales,
+              c.capped_entries, p.probes, p.empty_probes, p.blocks_probed, p.rounds, p.walks_again,
+              p.exhausted_bands, c.duplicates, p.give_ups}) {
             *out++ = static_cast<std::int64_t>(count);
         }
     }
@@ -70,8 +66,8 @@ void write_counters(const std::vector<SearchCounters>& counters, std::int64_t* o
 void search_segments(const std::vector<const SegmentArrays*>& segments, const Costs& costs,
                      const Output<double, 2>& distances, const Output<Id, 2>& ids,
                      const Output<std::int64_t, 2>& counters, const std::string& bitorder,
-                     const std::string& kernel, std::size_t threads, bool cap_threads, bool single,
-                     bool on_main_thread, const Tuning& tuning) {
+                     const std::string& method, const std::string& kernel, std::size_t threads,
+                     bool cap_threads, bool single, bool on_main_thread, const Tuning& tuning) {
     check_costs(costs, single);
     const std::size_t n_queries = costs.shape(0);
     const std::size_t k = distances.shape(1);
@@ -94,6 +90,7 @@ void search_segments(const std::vector<const SegmentArrays*>& segments, const Co
                                 .costs = costs.data(),
                                 .n_queries = n_queries,
                                 .k = k,
+                                .method = method_named(method),
                                 .kernel = &kernel_named(kernel),
                                 .threads = threads,
                                 .cap_threads = cap_threads,
@@ -109,17 +106,54 @@ void search_segments(const std::vector<const SegmentArrays*>& segments, const Co
     write_counters(counted, counters.data());
 }
 
-nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> pack(const Codes& codes) {
-    const std::size_t bytes = blocks_of(codes.shape(0)) * block_rows * codes.shape(1);
+// Memory of `bytes` that `fill(data)` writes without the GIL.
+template <class Fill>
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> make_blocks(std::size_t bytes, Fill fill) {
     auto memory = std::make_unique<BlockMemory>(bytes);
     {
         const nb::gil_scoped_release release;
-        pack_blocks(codes.data(), codes.shape(0), codes.shape(1), memory->data());
+        fill(memory->data());
     }
     std::uint8_t* data = memory->data();
     nb::capsule owner(memory.release(),
                       [](void* p) noexcept { delete static_cast<BlockMemory*>(p); });
     return {data, {bytes}, owner};
+}
+
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> pack(const Codes& codes) {
+    return make_blocks(blocks_of(codes.shape(0)) * block_rows * codes.shape(1),
+                       [&](std::uint8_t* blocks) {
+                           pack_blocks(codes.data(), codes.shape(0), codes.shape(1), blocks);
+                       });
+}
+
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> pack_in_order(const Codes& codes,
+                                                                const Input<Row, 1>& rows) {
+    for (std::size_t i = 0; i < rows.shape(0); ++i) {
+        if (rows.data()[i] >= codes.shape(0)) throw std::out_of_range("no such row");
+    }
+    return make_blocks(blocks_of(rows.shape(0)) * block_rows * codes.shape(1),
+                       [&](std::uint8_t* blocks) {
+                           pack_rows(codes.data(), codes.shape(1), rows.data(), rows.shape(0),
+                                     blocks);
+                       });
+}
+
+void sort_band(const Codes& codes, const Input<std::uint16_t, 1>& bits, const std::string& bitorder,
+               const Output<std::uint32_t, 1>& starts, const Output<Row, 1>& rows) {
+    const std::size_t n = codes.shape(0);
+    if (bits.shape(0) == 0 || bits.shape(0) > max_band_bits || rows.shape(0) != n ||
+        starts.shape(0) != (std::size_t{1} << bits.shape(0)) + 1 || n >= max_segment_rows) {
+        throw std::invalid_argument("the arrays of a band do not fit each other");
+    }
+    for (std::size_t j = 0; j < bits.shape(0); ++j) {
+        if (bits.data()[j] >= 8 * codes.shape(1)) throw std::out_of_range("no such bit");
+    }
+    const BitOrder order = order_named(bitorder);
+    const nb::gil_scoped_release release;
+    std::vector<std::uint32_t> keys(n);
+    keys_of(codes.data(), n, codes.shape(1), {bits.data(), bits.shape(0)}, order, keys.data());
+    sort_by_key(keys.data(), n, bits.shape(0), starts.data(), rows.data());
 }
 
 void unpack(const SegmentArrays& segment, const Input<Row, 1>& rows,
@@ -150,20 +184,31 @@ NB_MODULE(_core, m) {
         .def(nb::init<>())
         .def_rw("warm_up_rows", &Tuning::warm_up_rows, "Rows sampled for the first bound.")
         .def_rw("warm_up_per_k", &Tuning::warm_up_per_k, "And for each neighbour wanted.")
-        .def_rw("narrow_max_bits", &Tuning::narrow_max_bits, "Longer codes use 16-bit sums.");
+        .def_rw("narrow_max_bits", &Tuning::narrow_max_bits, "Longer codes use 16-bit sums.")
+        .def_rw("first_round_cost", &Tuning::first_round_cost, "Of probing, in nanoseconds.");
 
+    nb::class_<BandArrays>(m, "Band", "The rows of a segment in ascending key; immutable.")
+        .def(nb::init<Input<std::uint16_t, 1>, Input<std::uint32_t, 1>, Blocks,
+                      std::optional<Input<Row, 1>>>(),
+             "bits"_a, "starts"_a, "blocks"_a, "rows"_a.none());
     nb::class_<SegmentArrays>(m, "Segment", "Rows in blocks with their ids; immutable.")
-        .def(nb::init<Blocks, Ids, std::size_t>(), "blocks"_a, "ids"_a, "n_bits"_a);
+        .def(nb::init<Blocks, Ids, std::size_t, std::vector<const BandArrays*>>(), "blocks"_a,
+             "ids"_a, "n_bits"_a, "bands"_a);
 
     m.def("kernel_names", &kernel_names, "Kernels that this machine can run, fastest first.");
     m.def("pack_blocks", &pack, "codes"_a, "Codes (n, n_bytes) as blocks of 32 rows.");
+    m.def("pack_in_order", &pack_in_order, "codes"_a, "rows"_a,
+          "The given rows of codes (n, n_bytes), in their order, as blocks of 32 rows.");
+    m.def("sort_band", &sort_band, "codes"_a, "bits"_a, "bitorder"_a, "starts"_a.noconvert(),
+          "rows"_a.noconvert(),
+          "Write the rows (n,) in ascending key and where each key starts (2^len(bits) + 1,).");
     m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a.noconvert(),
           "Write the codes of the given rows into codes (len(rows), n_bytes).");
     m.def("first_stray_row", &stray_row, "codes"_a, "n_bits"_a, "bitorder"_a,
           "First row with an unused bit set, or the number of rows.");
     m.def("search", &search_segments, "segments"_a, "costs"_a, "distances"_a.noconvert(),
-          "ids"_a.noconvert(), "counters"_a.noconvert(), nb::kw_only(), "bitorder"_a, "kernel"_a,
-          "threads"_a, "cap_threads"_a, "single"_a, "on_main_thread"_a, "tuning"_a,
+          "ids"_a.noconvert(), "counters"_a.noconvert(), nb::kw_only(), "bitorder"_a, "method"_a,
+          "kernel"_a, "threads"_a, "cap_threads"_a, "single"_a, "on_main_thread"_a, "tuning"_a,
           "Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into\n"
           "counters (nq, len(counter_names)).");
     bind_paper(m);
@@ -172,5 +217,6 @@ NB_MODULE(_core, m) {
     for (const char* name : counter_names) names.append(name);
     m.attr("counter_names") = nb::tuple(names);
     m.attr("max_segment_rows") = max_segment_rows;
+    m.attr("max_band_bits") = max_band_bits;
     m.attr("version") = BITWEIGH_VERSION;
 }

@@ -14,6 +14,14 @@ void SearchCounters::add(const SearchCounters& other) {
     candidates += other.candidates;
     rescales += other.rescales;
     capped_entries += other.capped_entries;
+    duplicates += other.duplicates;
+    probing.probes += other.probing.probes;
+    probing.empty_probes += other.probing.empty_probes;
+    probing.blocks_probed += other.probing.blocks_probed;
+    probing.rounds += other.probing.rounds;
+    probing.walks_again += other.probing.walks_again;
+    probing.exhausted_bands += other.probing.exhausted_bands;
+    probing.give_ups += other.probing.give_ups;
 }
 
 namespace {
@@ -56,36 +64,59 @@ double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t
 }
 
 ScanQuery::ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel,
-                     const Tuning& tuning, SharedBound& bound)
+                     const Tuning& tuning, SharedBound& bound, bool repeats)
     : costs_(costs),
       kernel_(kernel),
       bound_(bound),
       bounds_(costs, costs.n_bits() > tuning.narrow_max_bits),
-      top_(k) {}
+      top_(k, repeats) {}
 
-void ScanQuery::scan(const Segment& segment, std::size_t begin, std::size_t end, Hit* hits) {
-    top_.lower_bound_to(bound_.get());
-    if (top_.worst() == padding_distance) {
-        score_all(segment, begin, end);
+void ScanQuery::scan(const BlockRows& rows, std::size_t begin, std::size_t end, Hit* hits) {
+    if (!ready()) {
+        for (std::size_t block = begin; block < end; ++block) score_all(rows, block);
     } else {
-        if (top_.worst() < tables_worst_) {
-            tables_worst_ = top_.worst();
-            bounds_.lower_to(tables_worst_);
-        }
         const ScanBlocks kernel = bounds_.wide() ? kernel_.wide : kernel_.narrow;
-        const std::size_t n = kernel(segment.blocks, begin, end, bounds_.tables(), hits);
-        for (std::size_t i = 0; i < n; ++i) verify(segment, hits[i]);
-        const std::size_t rows = std::min(segment.rows, end * block_rows) - begin * block_rows;
-        counters_.rows_scanned += rows;
-        counters_.rows_scanned_wide += bounds_.wide() ? rows : 0;
+        const std::size_t n = kernel(rows.blocks, begin, end, bounds_.tables(), hits);
+        for (std::size_t i = 0; i < n; ++i) verify(rows, hits[i]);
+        count(std::min(rows.rows, end * block_rows) - begin * block_rows);
     }
     bound_.lower_to(top_.worst());
+}
+
+void ScanQuery::scan_listed(const BlockRows& rows, std::span<const std::uint32_t> blocks,
+                            Hit* hits) {
+    std::size_t i = 0;
+    for (; i < blocks.size() && !ready(); ++i) score_all(rows, blocks[i]);
+    if (i < blocks.size()) {
+        const ScanListed kernel = bounds_.wide() ? kernel_.wide_listed : kernel_.narrow_listed;
+        const std::size_t left = blocks.size() - i;
+        const std::size_t n = kernel(rows.blocks, blocks.data() + i, left, bounds_.tables(), hits);
+        for (std::size_t hit = 0; hit < n; ++hit) verify(rows, hits[hit]);
+        count(left * block_rows);
+    }
+    bound_.lower_to(top_.worst());
+}
+
+bool ScanQuery::ready() {
+    top_.lower_bound_to(bound_.get());
+    if (top_.worst() == padding_distance) return false;
+    if (top_.worst() < tables_worst_) {
+        tables_worst_ = top_.worst();
+        bounds_.lower_to(tables_worst_);
+    }
+    return true;
+}
+
+void ScanQuery::count(std::size_t rows) {
+    counters_.rows_scanned += rows;
+    counters_.rows_scanned_wide += bounds_.wide() ? rows : 0;
 }
 
 SearchCounters ScanQuery::counters() const {
     SearchCounters all = counters_;
     all.rescales = bounds_.rescales();
     all.capped_entries = bounds_.capped_entries();
+    all.duplicates = top_.repeats();
     return all;
 }
 
@@ -97,27 +128,26 @@ std::vector<Neighbour> ScanQuery::take_sorted() {
     return neighbours;
 }
 
-void ScanQuery::score_all(const Segment& segment, std::size_t begin, std::size_t end) {
-    for (std::size_t block = begin; block < end; ++block) {
-        double distances[block_rows];
-        costs_.distances(segment.blocks + block * costs_.n_bytes() * block_rows, distances);
-        const auto rows = static_cast<std::size_t>(std::popcount(segment.rows_in(block)));
-        for (std::size_t r = 0; r < rows; ++r) offer(segment, block, r, distances[r]);
-        counters_.rows_scored_directly += rows;
+void ScanQuery::score_all(const BlockRows& rows, std::size_t block) {
+    double distances[block_rows];
+    costs_.distances(rows.blocks + block * costs_.n_bytes() * block_rows, distances);
+    const auto n = static_cast<std::size_t>(std::popcount(rows.rows_in(block)));
+    for (std::size_t r = 0; r < n; ++r) offer(rows, block * block_rows + r, distances[r]);
+    counters_.rows_scored_directly += n;
+}
+
+void ScanQuery::verify(const BlockRows& rows, const Hit& hit) {
+    const std::uint8_t* block = rows.blocks + hit.block * costs_.n_bytes() * block_rows;
+    std::uint32_t left = hit.rows & rows.rows_in(hit.block);
+    for (; left != 0; left &= left - 1, ++counters_.candidates) {
+        const auto r = static_cast<std::size_t>(std::countr_zero(left));
+        offer(rows, hit.block * block_rows + r, costs_.distance(block, r));
     }
 }
 
-void ScanQuery::verify(const Segment& segment, const Hit& hit) {
-    const std::uint8_t* block = segment.blocks + hit.block * costs_.n_bytes() * block_rows;
-    std::uint32_t rows = hit.rows & segment.rows_in(hit.block);
-    for (; rows != 0; rows &= rows - 1, ++counters_.candidates) {
-        const auto r = static_cast<std::size_t>(std::countr_zero(rows));
-        offer(segment, hit.block, r, costs_.distance(block, r));
-    }
-}
-
-void ScanQuery::offer(const Segment& segment, std::size_t block, std::size_t r, double distance) {
-    if (distance <= top_.worst()) top_.offer({distance, segment.ids + block * block_rows + r});
+void ScanQuery::offer(const BlockRows& rows, std::size_t position, double distance) {
+    if (distance > top_.worst()) return;
+    if (const Id* id = rows.id_at(position)) top_.offer({distance, id});
 }
 
 }  // namespace bitweigh

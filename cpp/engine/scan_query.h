@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/bound_tables.h"
@@ -16,6 +17,17 @@
 
 namespace bitweigh {
 
+// What probing did.
+struct ProbeCounters {
+    std::uint64_t probes = 0;           // keys looked up
+    std::uint64_t empty_probes = 0;     // of those, without a row
+    std::uint64_t blocks_probed = 0;    // blocks that the kernel looked at
+    std::uint64_t rounds = 0;           // plans made
+    std::uint64_t walks_again = 0;      // of a band that was walked before, to a higher limit
+    std::uint64_t exhausted_bands = 0;  // bands without a key left, which end a search
+    std::uint64_t give_ups = 0;         // segments scanned after all
+};
+
 // What a query's search did. Counts depend on the number of threads; the answer does not.
 struct SearchCounters {
     std::uint64_t rows_scored_directly = 0;  // without the kernel: small indexes, warm-up
@@ -24,6 +36,8 @@ struct SearchCounters {
     std::uint64_t candidates = 0;            // rows that the kernel let through
     std::uint64_t rescales = 0;              // tables quantised anew because `worst` had halved
     std::uint64_t capped_entries = 0;        // table entries too large for their 8 bits
+    std::uint64_t duplicates = 0;            // rows met again while they were kept
+    ProbeCounters probing;
 
     void add(const SearchCounters& other);
 };
@@ -52,22 +66,32 @@ double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t
 
 class ScanQuery {
 public:
+    // `repeats`: rows may be met more than once.
     ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel, const Tuning& tuning,
-              SharedBound& bound);
+              SharedBound& bound, bool repeats = false);
 
-    // Offers every row of blocks [begin, end) of the segment that can be among the K nearest.
-    // `hits` has room for end - begin.
-    void scan(const Segment& segment, std::size_t begin, std::size_t end, Hit* hits);
+    // Offers every row of blocks [begin, end) that can be among the K nearest. `hits` has room for
+    // end - begin.
+    void scan(const BlockRows& rows, std::size_t begin, std::size_t end, Hit* hits);
+    // The same for the blocks listed, in any order.
+    void scan_listed(const BlockRows& rows, std::span<const std::uint32_t> blocks, Hit* hits);
+
+    // No row farther than this can be among the K nearest; +inf while fewer than K were met.
+    double worst() const { return top_.worst(); }
 
     // What was found, nearest first; to be called once, at the end.
     std::vector<Neighbour> take_sorted();
     // Valid once everything was scanned.
     SearchCounters counters() const;
+    ProbeCounters& probe_counters() { return counters_.probing; }
 
 private:
-    void score_all(const Segment& segment, std::size_t begin, std::size_t end);
-    void verify(const Segment& segment, const Hit& hit);
-    void offer(const Segment& segment, std::size_t block, std::size_t r, double distance);
+    // Whether a bound is known; brings the tables down to it.
+    bool ready();
+    void count(std::size_t rows);
+    void score_all(const BlockRows& rows, std::size_t block);
+    void verify(const BlockRows& rows, const Hit& hit);
+    void offer(const BlockRows& rows, std::size_t position, double distance);
 
     const CostTable& costs_;
     const Kernel& kernel_;

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/probe_query.h"
+
 namespace bitweigh {
 
 namespace {
@@ -19,14 +21,21 @@ struct Split {
 
 std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
+bool may_probe(const SearchRequest& request) {
+    return request.method != Method::scan &&
+           std::any_of(request.segments.begin(), request.segments.end(),
+                       [](const Segment& segment) { return !segment.bands.empty(); });
+}
+
 Split split_work(const SearchRequest& request, const SegmentLine& line) {
     Split split{};
     const std::size_t block_bytes = bytes_of(request.n_bits) * block_rows;
     split.threads = std::max<std::size_t>(1, request.threads);
     if (request.cap_threads) {
-        const double bytes = static_cast<double>(line.n_blocks() * block_bytes) *
-                             static_cast<double>(request.n_queries);
-        const double worth = bytes / static_cast<double>(bytes_per_thread);
+        std::size_t bytes = line.n_blocks() * block_bytes;
+        if (may_probe(request)) bytes = std::min(bytes, probe_bytes);
+        const double worth = static_cast<double>(bytes) * static_cast<double>(request.n_queries) /
+                             static_cast<double>(bytes_per_thread);
         if (worth < static_cast<double>(split.threads)) {
             split.threads = std::max<std::size_t>(1, static_cast<std::size_t>(worth));
         }
@@ -40,8 +49,9 @@ Split split_work(const SearchRequest& request, const SegmentLine& line) {
     return split;
 }
 
-// A few queries that pass over each chunk of blocks together, piece by piece of the line. It is
-// prepared once, before its pieces; the last piece writes the answer.
+// A few queries that probe one after the other and then pass over what is left to scan together,
+// chunk by chunk, piece by piece of the line. It is prepared once, before its pieces; the last piece
+// writes the answer.
 class Tile {
 public:
     Tile(const SearchRequest& request, const SegmentLine& line, const SearchAnswer& answer,
@@ -54,49 +64,88 @@ public:
           pieces_(pieces),
           pieces_left_(pieces) {}
 
-    // Builds the tables and samples the first bounds.
-    void prepare(Checkpoint& checkpoint) {
+    // Builds the tables, probes, and samples first bounds for what is left to scan. Returns whether
+    // anything is; if not, the answer is written.
+    bool prepare(ProbeSpace& space, Checkpoint& checkpoint) {
         tables_.reserve(n_);
         found_.resize(n_);
         counters_.resize(n_);
+        left_.assign(n_ * request_.segments.size(), 1);
         bounds_ = std::make_unique<SharedBound[]>(n_);
+        const bool probing = may_probe(request_) && kept() == request_.k;
         for (std::size_t q = 0; q < n_; ++q) {
-            const double* costs = request_.costs + (first_ + q) * request_.n_bits * 2;
-            tables_.emplace_back(costs, request_.n_bits, request_.order);
+            tables_.emplace_back(costs_of(q), request_.n_bits, request_.order);
+            if (probing) probe(q, space, checkpoint);
+        }
+        if (std::none_of(left_.begin(), left_.end(), [](char left) { return left != 0; })) {
+            finish();
+            return false;
+        }
+        for (std::size_t q = 0; q < n_; ++q) {
+            if (!has_left(q) || bounds_[q].get() < padding_distance) continue;
             bounds_[q].lower_to(sample_bound(tables_[q], line_, kept(), request_.tuning,
                                              counters_[q], checkpoint));
         }
+        return true;
     }
 
     void run_piece(std::size_t piece, Checkpoint& checkpoint) {
         std::vector<ScanQuery> scans;
+        std::vector<std::size_t> queries;
         scans.reserve(n_);
         for (std::size_t q = 0; q < n_; ++q) {
+            if (!has_left(q)) continue;
+            queries.push_back(q);
             scans.emplace_back(tables_[q], kept(), *request_.kernel, request_.tuning, bounds_[q]);
         }
-        scan_piece(scans, line_.n_blocks() * piece / pieces_,
+        scan_piece(scans, queries, line_.n_blocks() * piece / pieces_,
                    line_.n_blocks() * (piece + 1) / pieces_, checkpoint);
         const std::lock_guard lock(mutex_);
-        for (std::size_t q = 0; q < n_; ++q) collect(q, scans[q]);
+        for (std::size_t i = 0; i < queries.size(); ++i) collect(queries[i], scans[i]);
         if (--pieces_left_ == 0) finish();
     }
 
 private:
     // More than all rows cannot be found.
     std::size_t kept() const { return std::max<std::size_t>(1, std::min(request_.k, line_.rows())); }
+    const double* costs_of(std::size_t q) const {
+        return request_.costs + (first_ + q) * request_.n_bits * 2;
+    }
+    // Whether query q has segment s still to scan.
+    char& left(std::size_t q, std::size_t s) { return left_[q * request_.segments.size() + s]; }
+    bool has_left(std::size_t q) {
+        for (std::size_t s = 0; s < request_.segments.size(); ++s) {
+            if (left(q, s)) return true;
+        }
+        return false;
+    }
 
-    void scan_piece(std::vector<ScanQuery>& scans, std::size_t begin, std::size_t end,
-                    Checkpoint& checkpoint) {
+    void probe(std::size_t q, ProbeSpace& space, Checkpoint& checkpoint) {
+        ScanQuery scan(tables_[q], kept(), *request_.kernel, request_.tuning, bounds_[q], true);
+        for (std::size_t s = 0; s < request_.segments.size(); ++s) {
+            const Segment& segment = request_.segments[s];
+            const bool to_the_end = request_.method == Method::probe;
+            if (segment.bands.empty()) continue;
+            ProbeQuery probing(segment, costs_of(q), tables_[q], scan, space, request_.tuning);
+            left(q, s) = !probing.run(to_the_end, checkpoint);
+        }
+        collect(q, scan);
+    }
+
+    void scan_piece(std::vector<ScanQuery>& scans, const std::vector<std::size_t>& queries,
+                    std::size_t begin, std::size_t end, Checkpoint& checkpoint) {
         const std::size_t block_bytes = bytes_of(request_.n_bits) * block_rows;
         const std::size_t most = std::max<std::size_t>(4, chunk_bytes / block_bytes);
         std::vector<Hit> hits(std::min(most, end - begin));
         std::size_t seen = 0;
         line_.visit(begin, end, [&](const Segment& segment, std::size_t from, std::size_t to) {
+            const auto s = static_cast<std::size_t>(&segment - request_.segments.data());
             while (from < to) {
                 const std::size_t wanted = std::max(first_chunk_blocks, seen / chunk_growth);
                 const std::size_t size = std::min({wanted, most, to - from});
-                for (ScanQuery& scan : scans) {
-                    scan.scan(segment, from, from + size, hits.data());
+                for (std::size_t i = 0; i < scans.size(); ++i) {
+                    if (!left(queries[i], s)) continue;
+                    scans[i].scan(segment, from, from + size, hits.data());
                     checkpoint.done(size * block_bytes);
                 }
                 from += size;
@@ -105,7 +154,8 @@ private:
         });
     }
 
-    // The K nearest of all pieces are among the K nearest of each.
+    // The K nearest of all pieces are among the K nearest of each. A row that was probed before it
+    // was scanned comes twice, side by side.
     void collect(std::size_t q, ScanQuery& scan) {
         std::vector<Neighbour> found = scan.take_sorted();
         counters_[q].add(scan.counters());
@@ -116,6 +166,8 @@ private:
         std::vector<Neighbour> merged(found_[q].size() + found.size());
         std::merge(found_[q].begin(), found_[q].end(), found.begin(), found.end(), merged.begin(),
                    nearer);
+        const auto same = [](const Neighbour& a, const Neighbour& b) { return a.id == b.id; };
+        merged.erase(std::unique(merged.begin(), merged.end(), same), merged.end());
         merged.resize(std::min(merged.size(), kept()));
         found_[q] = std::move(merged);
     }
@@ -147,6 +199,7 @@ private:
 
     std::vector<CostTable> tables_;
     std::unique_ptr<SharedBound[]> bounds_;
+    std::vector<char> left_;  // by query and segment
 
     std::mutex mutex_;  // guards what follows
     std::size_t pieces_left_;
@@ -170,16 +223,20 @@ void search(const SearchRequest& request, const SearchAnswer& answer, const Inte
     }
     if (split.pieces == 1) {
         run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
-            tiles[t]->prepare(checkpoint);
-            tiles[t]->run_piece(0, checkpoint);
+            ProbeSpace space;
+            if (tiles[t]->prepare(space, checkpoint)) tiles[t]->run_piece(0, checkpoint);
         });
         return;
     }
-    run_tasks(split.tiles, split.threads, check,
-              [&](std::size_t t, Checkpoint& checkpoint) { tiles[t]->prepare(checkpoint); });
+    std::vector<char> left(split.tiles);
+    run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
+        ProbeSpace space;
+        left[t] = tiles[t]->prepare(space, checkpoint);
+    });
     run_tasks(split.tiles * split.pieces, split.threads, check,
               [&](std::size_t task, Checkpoint& checkpoint) {
-                  tiles[task / split.pieces]->run_piece(task % split.pieces, checkpoint);
+                  const std::size_t t = task / split.pieces;
+                  if (left[t]) tiles[t]->run_piece(task % split.pieces, checkpoint);
               });
 }
 

@@ -13,6 +13,13 @@
 
 namespace bitweigh {
 
+// What a search may do with segments that have bands. The answer is always the same.
+enum class Method {
+    automatic,  // probe, and scan where that turns out to be cheaper
+    scan,
+    probe,  // to the end, whatever it costs
+};
+
 struct SearchRequest {
     std::span<const Segment> segments;
     std::size_t n_bits;
@@ -20,6 +27,7 @@ struct SearchRequest {
     const double* costs;  // n_queries x n_bits x 2, without faults
     std::size_t n_queries;
     std::size_t k;  // >= 1
+    Method method;
     const Kernel* kernel;
     std::size_t threads;  // >= 1
     bool cap_threads;     // use no more of them than the work is worth

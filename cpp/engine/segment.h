@@ -11,18 +11,41 @@
 
 namespace bitweigh {
 
-struct Segment {
+// Rows in blocks, in some order. A position is a place in that order.
+struct BlockRows {
     const std::uint8_t* blocks;  // blocks_of(rows) blocks, as bits.h lays them out
     const Id* ids;               // by row
     std::size_t rows;            // < max_segment_rows
+    const Row* row_numbers;      // by position; null where positions are rows
 
     std::size_t n_blocks() const { return blocks_of(rows); }
 
-    // The rows of a block that exist; only the last block of a segment has fewer than 32.
+    // The positions of a block that exist; only the last block has fewer than 32.
     std::uint32_t rows_in(std::size_t block) const {
         const std::size_t left = rows - block * block_rows;
         return left >= block_rows ? ~std::uint32_t{0} : (std::uint32_t{1} << left) - 1;
     }
+
+    // Where the id at a position is, null if the row number is damaged: it may come from a mapped
+    // file that nobody has verified.
+    const Id* id_at(std::size_t position) const {
+        if (row_numbers == nullptr) return ids + position;
+        const Row row = row_numbers[position];
+        return row < rows ? ids + row : nullptr;
+    }
+};
+
+// The rows of a segment once more, in ascending key: bit j of a row's key is bit bits[j] of its
+// code. The rows with key v are at positions [starts[v], starts[v + 1]).
+struct Band {
+    std::span<const std::uint16_t> bits;  // 1 to max_band_bits of them
+    const std::uint32_t* starts;          // 2^bits.size() + 1
+    BlockRows rows;
+};
+inline constexpr std::size_t max_band_bits = 24;
+
+struct Segment : BlockRows {
+    std::span<const Band> bands;  // empty: to be scanned
 };
 
 // The segments of a search, one after the other, as one line of blocks that can be cut anywhere.

@@ -33,6 +33,26 @@ inline constexpr std::size_t tile_queries = 16;
 inline constexpr std::size_t chunk_growth = 8;
 inline constexpr std::size_t first_chunk_blocks = 16;
 
+// Probing, in nanoseconds: scanning a plane of a block in order, probing one block of a list beyond
+// that, and looking a key up.
+inline constexpr double scan_plane_cost = 1.15;
+inline constexpr double block_cost = 4.0;
+inline constexpr double block_plane_cost = 1.5;
+inline constexpr double key_cost = 6.0;
+// Each round of probing may cost so many times more than the one before: early rounds lower the
+// bound, and late ones should be few.
+inline constexpr double round_growth = 1.5;
+// Probing is given up for the scan when it has cost this share of it and would cost more than the
+// scan in all, or when it has cost the second share.
+inline constexpr double give_up_share = 0.15;
+inline constexpr double give_up_limit = 0.5;
+// Keys whose directory entries are fetched together, blocks between two looks at the bound, and the
+// first blocks of a list, which are fetched while it is made.
+inline constexpr std::size_t keys_at_once = 128;
+inline constexpr std::size_t first_blocks_at_once = 4;
+inline constexpr std::size_t blocks_at_once = 64;
+inline constexpr std::size_t listed_prefetch = 8;
+
 // A worker asks whether the search was interrupted after this many bytes of codes: well under a
 // millisecond of scanning, so that asking costs nothing and Ctrl-C feels immediate.
 inline constexpr std::size_t interrupt_check_bytes = std::size_t{4} << 20;
@@ -40,6 +60,8 @@ inline constexpr std::size_t interrupt_check_bytes = std::size_t{4} << 20;
 // A thread is started for every so many bytes of codes x queries (about 0.2 ms of work): starting
 // one costs about 0.05 ms, up to 0.4 ms on a sleeping core.
 inline constexpr std::size_t bytes_per_thread = std::size_t{8} << 20;
+// What a query that probes counts for at most: about 15 microseconds.
+inline constexpr std::size_t probe_bytes = std::size_t{512} << 10;
 // The work is cut into about this many tasks for each thread, by queries and, where those are few,
 // by rows: a thread that starts late or a slow core then does not hold up the rest.
 inline constexpr std::size_t tasks_per_thread = 4;
@@ -56,6 +78,8 @@ struct Tuning {
     // loses half a step of 250 on average, and there are 3x as many candidates at 512 bits, 9x at
     // 1024.
     std::size_t narrow_max_bits = 256;
+    // Nanoseconds, by the estimates above, that the first round of probing may take.
+    double first_round_cost = 600.0;
 };
 
 }  // namespace bitweigh

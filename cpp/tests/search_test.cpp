@@ -84,7 +84,7 @@ public:
             const std::size_t rows = cuts[i + 1] - cuts[i];
             blocks_.emplace_back(blocks_of(rows) * n_bytes * block_rows);
             pack_blocks(c.codes.data() + cuts[i] * n_bytes, rows, n_bytes, blocks_.back().data());
-            segments_.push_back({blocks_.back().data(), c.ids.data() + cuts[i], rows});
+            segments_.push_back({{blocks_.back().data(), c.ids.data() + cuts[i], rows, nullptr}, {}});
         }
     }
     std::span<const Segment> get() const { return segments_; }
@@ -152,6 +152,7 @@ SearchCounters check_search(const Run& run) {
                                    .costs = c.costs.data(),
                                    .n_queries = c.n_queries,
                                    .k = c.k,
+                                   .method = Method::automatic,
                                    .kernel = &run.kernel,
                                    .threads = run.threads,
                                    .cap_threads = false,

@@ -33,10 +33,22 @@ class Tuning:
     @narrow_max_bits.setter
     def narrow_max_bits(self, arg: int, /) -> None: ...
 
+    @property
+    def first_round_cost(self) -> float:
+        """Of probing, in nanoseconds."""
+
+    @first_round_cost.setter
+    def first_round_cost(self, arg: float, /) -> None: ...
+
+class Band:
+    """The rows of a segment in ascending key; immutable."""
+
+    def __init__(self, bits: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> None: ...
+
 class Segment:
     """Rows in blocks with their ids; immutable."""
 
-    def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_bits: int) -> None: ...
+    def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_bits: int, bands: Sequence[Band]) -> None: ...
 
 def kernel_names() -> list[str]:
     """Kernels that this machine can run, fastest first."""
@@ -44,13 +56,23 @@ def kernel_names() -> list[str]:
 def pack_blocks(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
     """Codes (n, n_bytes) as blocks of 32 rows."""
 
+def pack_in_order(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+    """
+    The given rows of codes (n, n_bytes), in their order, as blocks of 32 rows.
+    """
+
+def sort_band(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], bits: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], bitorder: str, starts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    Write the rows (n,) in ascending key and where each key starts (2^len(bits) + 1,).
+    """
+
 def unpack_rows(segment: Segment, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
     """Write the codes of the given rows into codes (len(rows), n_bytes)."""
 
 def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_bits: int, bitorder: str) -> int:
     """First row with an unused bit set, or the number of rows."""
 
-def search(segments: Sequence[Segment], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], *, bitorder: str, kernel: str, threads: int, cap_threads: bool, single: bool, on_main_thread: bool, tuning: Tuning) -> None:
+def search(segments: Sequence[Segment], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], *, bitorder: str, method: str, kernel: str, threads: int, cap_threads: bool, single: bool, on_main_thread: bool, tuning: Tuning) -> None:
     """
     Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into
     counters (nq, len(counter_names)).
@@ -103,5 +125,7 @@ paper_counter_names: tuple[str, ...] = ...
 counter_names: tuple[str, ...] = ...
 
 max_segment_rows: int = 4294967232
+
+max_band_bits: int = 24
 
 version: str

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bitweigh import _core, machine
+from bitweigh.bands import BandOptions
 from bitweigh.checks import (
     BitOrder,
     Codes,
@@ -27,8 +28,9 @@ from bitweigh.segments import Segment, State
 __all__ = ["Index"]
 
 _LARGEST_ID = np.iinfo(np.int64).max
-Method: TypeAlias = Literal["auto", "scan"]
+Method: TypeAlias = Literal["auto", "scan", "probe"]
 _METHODS = get_args(Method)
+_MOST_BAND_BITS: int = _core.max_band_bits
 
 
 class Index:
@@ -47,6 +49,13 @@ class Index:
         Bits of a code, 1 to 8192.
     bitorder : "big" or "little"
         Order of the bits inside a byte, as in ``np.packbits``.
+    bands : int, optional
+        How many times the rows are stored, each time sorted by other bits of the code, so that a
+        search need not look at most of them. By default as many as the bits allow, at most 8.
+    band_bits : int, optional
+        Bits that each band is sorted by, at most 24. By default such that some 16 rows share them.
+    memory_limit : int, optional
+        Bytes that the index may take. Fewer bands are built where more would not fit.
 
     Examples
     --------
@@ -61,14 +70,28 @@ class Index:
 
     """
 
-    def __init__(self, n_bits: int, *, bitorder: BitOrder = "big") -> None:
+    def __init__(
+        self,
+        n_bits: int,
+        *,
+        bitorder: BitOrder = "big",
+        bands: int | None = None,
+        band_bits: int | None = None,
+        memory_limit: int | None = None,
+    ) -> None:
         """Make an empty index."""
         self._n_bits = as_n_bits(n_bits)
         self._bitorder = as_bitorder(bitorder)
+        self._band_options = BandOptions(
+            None if bands is None else as_integer(bands, "bands", 1, self._n_bits),
+            None if band_bits is None else as_integer(band_bits, "band_bits", 1, _MOST_BAND_BITS),
+            None if memory_limit is None else as_integer(memory_limit, "memory_limit", 0, 2**62),
+        )
         self._state = State()
         self._writing = threading.Lock()
         # Numbers that never change an answer. Tests set them so that few rows reach every path.
         self._tail_rows = 1 << 10
+        self._banded_rows = 1 << 15
         self._segment_rows = _core.max_segment_rows - 1
         self._kernel = machine.KERNEL
         self._tuning = _core.Tuning()
@@ -176,8 +199,9 @@ class Index:
         threads : int, optional
             Threads to use. By default as many as the work is worth, at most the CPUs that this
             process may use, or ``BITWEIGH_THREADS``.
-        method : "auto" or "scan"
-            How to search; never changes the answer.
+        method : "auto", "scan" or "probe"
+            How to search; never changes the answer. "auto" probes bands where there are any, and
+            scans where that turns out to be cheaper. "probe" never scans what has bands.
         stats : bool
             Also return what the search did.
 
@@ -212,7 +236,7 @@ class Index:
             workers = machine.default_threads()
         else:
             workers = as_integer(threads, "threads", 1, machine.MAX_THREADS)
-        state = self._state
+        state = self._state_for(method)
         distances = np.empty((len(checked), k))
         ids = np.empty((len(checked), k), dtype=np.int64)
         counters = np.empty((len(checked), len(SearchStats._fields)), dtype=np.int64)
@@ -223,6 +247,7 @@ class Index:
             ids,
             counters,
             bitorder=self._bitorder,
+            method=method,
             kernel=self._kernel,
             threads=workers,
             cap_threads=threads is None,
@@ -234,6 +259,52 @@ class Index:
         if not stats:
             return result
         return result, SearchStats(*(counters[0] if single else counters.T))
+
+    def build(self) -> None:
+        """Build the bands of all rows that have none yet.
+
+        A search does it when it first needs them, and then takes that much longer. Small indexes
+        have no bands unless this is called: scanning them is as fast.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=16)
+        >>> index.add(np.arange(5000, dtype=">u2").view(np.uint8).reshape(-1, 2))
+        >>> index.build()
+
+        """
+        self._build(1)
+
+    def _build(self, least_rows: int) -> State:
+        """Build the bands of all parts that have none and at least so many rows."""
+        with self._writing:
+            state = self._state
+            self._state = State(
+                tuple(self._banded(part, least_rows) for part in state.segments),
+                None if state.tail is None else self._banded(state.tail, least_rows),
+                state.next_id,
+            )
+            return self._state
+
+    def _banded(self, segment: Segment, least_rows: int) -> Segment:
+        if segment.bands or len(segment) < least_rows:
+            return segment
+        layout = self._band_options.layout(len(segment), self._n_bits)
+        if not layout:
+            return segment
+        return Segment.build(segment.all_codes(), segment.ids, self._n_bits, layout, self._bitorder)
+
+    def _state_for(self, method: Method) -> State:
+        """The state, with the bands that the method uses."""
+        state = self._state
+        if method == "scan":
+            return state
+        least = 1 if method == "probe" else self._banded_rows
+        if all(part.bands or len(part) < least for part in state.parts()):
+            return state
+        return self._build(least)
 
     def codes_of(self, ids: ArrayLike) -> Codes:
         """Get codes back by id.

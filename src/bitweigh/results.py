@@ -41,3 +41,19 @@ class SearchStats(NamedTuple):
     """How often the kernel's tables were made anew because the worst distance had halved."""
     capped_entries: NDArray[np.int64]
     """Entries of the kernel's tables that were too large for their 8 bits."""
+    probes: NDArray[np.int64]
+    """Keys looked up."""
+    empty_probes: NDArray[np.int64]
+    """Of those, keys without a row."""
+    blocks_probed: NDArray[np.int64]
+    """Blocks of 32 rows that the kernel looked at for them."""
+    rounds: NDArray[np.int64]
+    """How often it was planned which band to go on with."""
+    walks_again: NDArray[np.int64]
+    """Walks through the keys of a band beyond the first one of that band."""
+    exhausted_bands: NDArray[np.int64]
+    """Bands that had no key left: every row was met."""
+    duplicates: NDArray[np.int64]
+    """Rows met again while they were among the nearest."""
+    give_ups: NDArray[np.int64]
+    """Segments that were scanned after all, because probing became dearer."""

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import _core
-from bitweigh.checks import Codes, Ids
+from bitweigh.bands import Band, BandLayout, build_bands, first_order
+from bitweigh.checks import BitOrder, Codes, Ids
 
 Rows = NDArray[np.uint32]
 
@@ -29,15 +30,32 @@ class Segment:
     by_id: NDArray[np.intp] | None
     """Rows in ascending id; None where the rows are in that order themselves. Of the dtype that
     np.searchsorted takes as it is: any other it would convert, whole, at each call."""
+    bands: tuple[Band, ...] = ()
+    """Empty where the segment is only scanned. With bands rows are in the first one's order."""
 
     @classmethod
-    def build(cls, codes: Codes, ids: Ids, n_bits: int) -> Segment:
-        """A segment of codes (n, n_bytes), n >= 1, that were checked before. Ids are distinct."""
+    def build(
+        cls,
+        codes: Codes,
+        ids: Ids,
+        n_bits: int,
+        layout: BandLayout = (),
+        bitorder: BitOrder = "big",
+    ) -> Segment:
+        """A segment of codes (n, n_bytes), n >= 1, that were checked before. Ids are distinct.
+
+        With a layout the rows are put in the order of its first band.
+        """
+        if layout:
+            order = first_order(codes, layout, bitorder)
+            codes, ids = codes[order], ids[order]
         by_id = None
         if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
             by_id = np.argsort(ids)
-        core = _core.Segment(_core.pack_blocks(codes), ids, n_bits)
-        return cls(codes.shape[1], ids, core, by_id)
+        blocks = _core.pack_blocks(codes)
+        bands = build_bands(codes, blocks, layout, bitorder)
+        core = _core.Segment(blocks, ids, n_bits, [band.core for band in bands])
+        return cls(codes.shape[1], ids, core, by_id, bands)
 
     def __len__(self) -> int:
         """Rows."""

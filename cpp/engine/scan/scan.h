@@ -41,10 +41,16 @@ struct Hit {
 using ScanBlocks = std::size_t (*)(const std::uint8_t* blocks, std::size_t begin, std::size_t end,
                                    const ScanTables& tables, Hit* hits);
 
+// The same for the n blocks listed, in any order; hits come in the order of the list.
+using ScanListed = std::size_t (*)(const std::uint8_t* blocks, const std::uint32_t* list,
+                                   std::size_t n, const ScanTables& tables, Hit* hits);
+
 struct Kernel {
     const char* name;
     ScanBlocks narrow;  // 8-bit saturating sums
     ScanBlocks wide;    // 16-bit sums
+    ScanListed narrow_listed;
+    ScanListed wide_listed;
 };
 
 // Kernels that this machine can run, fastest first; the last is always "scalar".

@@ -12,7 +12,8 @@ def main() -> None:
     try:
         from bitweigh.cli.app import app
     except ImportError as error:
-        if error.name is None or error.name.split(".")[0] not in ("rich", "typer"):
+        package = (error.name or "").split(".")[0]
+        if package not in ("rich", "typer"):
             raise
-        sys.exit(f"bitweigh: the command line needs {error.name}: pip install 'bitweigh[cli]'")
+        sys.exit(f"bitweigh: the command line needs {package}: pip install 'bitweigh[cli]'")
     app()

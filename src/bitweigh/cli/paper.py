@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -44,7 +45,9 @@ def reproduce_command(
             "sets are made from scikit-learn's digits.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(NAME),
+    out: Annotated[Path, typer.Option(file_okay=False, help="Folder for the results.")] = Path(
+        NAME
+    ),
     tables: Annotated[
         str | None,
         typer.Option(help="Only what these tables need, such as 1,3-5. The paper has 1 to 16."),
@@ -66,17 +69,20 @@ def reproduce_command(
     """
     console = Console(stderr=True)
     plan = Plan.of(data, quick, rows, queries, seed, _numbers(tables))
-    out.mkdir(parents=True, exist_ok=True)
     try:
+        out.mkdir(parents=True, exist_ok=True)
         results = _measured(plan, console)
-    except (FileNotFoundError, ImportError, ValueError) as error:
-        console.print(f"[red]error:[/red] {error}", highlight=False)
+    except (OSError, ImportError, ValueError) as error:
+        # One line however long: a terminal wraps it, and a log keeps it whole.
+        console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
     results.save(out / f"{NAME}.json")
     write_csv(results, out / f"{NAME}.csv")
     write_report(results, out / f"{NAME}.html")
     for claim in claims(results):
-        console.print(f"{claim.held:4} of {claim.of:4}  {claim.text}", highlight=False)
+        if claim.of:
+            line = f"{claim.held:4} of {claim.of:4}  {claim.text}"
+            console.print(line, highlight=False, soft_wrap=True)
     typer.echo(out / f"{NAME}.html")
 
 
@@ -105,10 +111,11 @@ def _numbers(text: str | None) -> frozenset[int] | None:
         return None
     numbers: set[int] = set()
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        if not (first.strip().isdecimal() and (last or first).strip().isdecimal()):
-            raise typer.BadParameter(f"expected numbers such as 1,3-5, got {text!r}")
-        numbers.update(range(int(first), int(last or first) + 1))
-    if not numbers <= set(range(1, len(TABLES) + 1)):
-        raise typer.BadParameter(f"the paper has tables 1 to {len(TABLES)}, got {text!r}")
+        ends = [int(end) if end.strip().isdecimal() else 0 for end in part.split("-")]
+        if len(ends) > 2 or not 1 <= ends[0] <= ends[-1] <= len(TABLES):
+            raise typer.BadParameter(
+                f"expected 1 to {len(TABLES)}, as in 1,3-5, got {text!r}",
+                param_hint="'--tables'",
+            )
+        numbers.update(range(ends[0], ends[-1] + 1))
     return frozenset(numbers)

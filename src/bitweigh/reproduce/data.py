@@ -19,9 +19,13 @@ from bitweigh.datasets import Dataset
 from bitweigh.evaluation import Truth, euclidean_top
 from bitweigh.reproduce.results import EXTRA_ROLES, ROLES, DataFacts
 
-__all__ = ["Scale", "Stage", "roles_in", "set_stage"]
+__all__ = ["DIGITS", "Scale", "Stage", "roles_in", "set_stage"]
+
+DIGITS = "scikit-learn's digits"
+"""In the name of every set that needs no folder."""
 
 DRAWN_ROWS = 1_000_000
+ROWS_PER_CLUSTER = 100
 TRUE_NEIGHBOURS = 1000  # "the top 1000 identifiers selected by linear scan"
 ROWS_IN_PAPER = {"Places205": 1_025_000, "GIST1M": 1_000_000, "SIFT1B": 1_000_000_000}
 
@@ -133,21 +137,24 @@ def _digits(role: str, scale: Scale) -> Dataset:
         ) from None
     images, labels = load_digits(return_X_y=True)
     if role != "Places205":
-        return _drawn("mixture fitted on scikit-learn's digits", images, scale, 64)
+        return _drawn(f"mixture fitted on {DIGITS}", images, scale, 512)
     order = np.random.default_rng(scale.seed).permutation(len(images))
     rows, queries = np.split(order, [-min(scale.n_queries, len(images) // 4)])
-    return Dataset(
-        "scikit-learn's digits",
+    data = Dataset(
+        DIGITS,
         images[rows].astype(np.float32),
         images[queries].astype(np.float32),
         labels=labels[rows],
         query_labels=labels[queries],
     )
+    return _cut(data, scale)
 
 
 def _drawn(name: str, rows: NDArray[np.generic], scale: Scale, n_clusters: int) -> Dataset:
-    generator = datasets.MixtureGenerator(n_clusters, scale.seed).fit(rows)
     n = scale.max_rows or DRAWN_ROWS
+    fitted = rows[: 2 * n]  # few rows are soon drawn: the fit should not take longer
+    clusters = min(n_clusters, max(1, len(fitted) // ROWS_PER_CLUSTER))
+    generator = datasets.MixtureGenerator(clusters, scale.seed).fit(fitted)
     return Dataset(name, generator.sample(n), generator.queries(scale.n_queries, among=n))
 
 

@@ -141,7 +141,8 @@ class Results:
     machine: dict[str, str]
     """Facts about the machine and the software, in the order to print."""
     settings: dict[str, Any]
-    """How it was run: "quick", "seed", "timed_queries", "timing_rounds", "seconds" in all."""
+    """How it was run: "quick", "seed", "tables", "max_rows", "queries", "timed_queries",
+    "timing_rounds", "seconds" in all."""
     data: list[DataFacts] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     sweeps: list[SweepPoint] = field(default_factory=list)

@@ -10,11 +10,13 @@ from pathlib import Path
 from string import Template
 
 from bitweigh.reproduce.claims import Claim, claims
+from bitweigh.reproduce.data import DIGITS
 from bitweigh.reproduce.report.differences import differences
 from bitweigh.reproduce.report.figures import figures, main_setting, other_figures
 from bitweigh.reproduce.report.headline import headlines
 from bitweigh.reproduce.report.table_html import comparison, plain
 from bitweigh.reproduce.results import Results
+from bitweigh.reproduce.run import Plan
 from bitweigh.reproduce.tables import Table, extra_tables, tables
 
 __all__ = ["render", "write_report"]
@@ -35,6 +37,9 @@ VERDICTS = {
 SETTINGS = {
     "quick": "quick run",
     "seed": "seed",
+    "tables": "tables of the paper",
+    "max_rows": "most rows",
+    "queries": "queries of each set",
     "timed_queries": "timed queries",
     "timing_rounds": "rounds of timing",
     "seconds": "whole run",
@@ -198,20 +203,41 @@ def _note(table: Table) -> str:
 
 
 def _repeat(results: Results, files: Sequence[str]) -> str:
-    quick = " --quick" if results.settings.get("quick") else ""
-    seed = f" --seed {results.settings['seed']}" if "seed" in results.settings else ""
     rows = [
         (SETTINGS.get(name, name), _setting(name, value))
         for name, value in results.settings.items()
     ]
     names = " and ".join(f"<code>{escape(name)}</code>" for name in files)
     beside = f"<p>All records of this run are beside this page, in {names}.</p>" if files else ""
-    return f"<pre><code>bitweigh paper reproduce{quick}{escape(seed)}</code></pre>{beside}" + (
+    return f"<pre><code>{escape(_command(results))}</code></pre>{beside}" + (
         plain(("setting", "value"), rows) if rows else ""
     )
 
 
+def _command(results: Results) -> str:
+    """What gives such a run, with the options that are not at their defaults."""
+    used = results.settings
+    quick = bool(used.get("quick"))
+    usual = Plan.of(quick=quick).scale
+    parts = ["bitweigh paper reproduce"]
+    if quick:
+        parts.append("--quick")
+    if any(DIGITS not in facts.name for facts in results.data):
+        parts.append("--data DIR")
+    if used.get("tables", "all") != "all":
+        parts.append(f"--tables {str(used['tables']).replace(' ', '')}")
+    if used.get("max_rows") not in (None, usual.max_rows):
+        parts.append(f"--rows {used['max_rows']}")
+    if used.get("queries") not in (None, usual.n_queries):
+        parts.append(f"--queries {used['queries']}")
+    if "seed" in used:
+        parts.append(f"--seed {used['seed']}")
+    return " ".join(parts)
+
+
 def _setting(name: str, value: object) -> str:
+    if value is None:
+        return "no limit"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return _duration(float(str(value))) if name == "seconds" else str(value)

@@ -1,0 +1,78 @@
+// Segments and bands together with the arrays they read, which they keep alive.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "bindings/arrays.h"
+#include "engine/segment.h"
+
+namespace bitweigh {
+
+struct BandArrays {
+    Input<std::uint16_t, 1> bits;
+    Input<std::uint32_t, 1> starts;
+    Blocks blocks;
+    std::optional<Input<Row, 1>> rows;  // none where the band has the segment's own order
+
+    BandArrays(Input<std::uint16_t, 1> bits_in, Input<std::uint32_t, 1> starts_in, Blocks blocks_in,
+               std::optional<Input<Row, 1>> rows_in)
+        : bits(std::move(bits_in)),
+          starts(std::move(starts_in)),
+          blocks(std::move(blocks_in)),
+          rows(std::move(rows_in)) {
+        if (bits.shape(0) == 0 || bits.shape(0) > max_band_bits ||
+            starts.shape(0) != (std::size_t{1} << bits.shape(0)) + 1) {
+            throw std::invalid_argument("the arrays of a band do not fit each other");
+        }
+    }
+};
+
+struct SegmentArrays {
+    Blocks blocks;
+    Ids ids;
+    std::size_t n_bytes;
+    std::vector<BandArrays> band_arrays;
+    std::vector<Band> bands;
+    Segment view;
+
+    SegmentArrays(Blocks blocks_in, Ids ids_in, std::size_t n_bits,
+                  const std::vector<const BandArrays*>& bands_in)
+        : blocks(std::move(blocks_in)), ids(std::move(ids_in)), n_bytes(bytes_of(n_bits)) {
+        const std::size_t rows = ids.shape(0);
+        if (rows >= max_segment_rows) throw std::invalid_argument("a segment has too many rows");
+        check_blocks(blocks);
+        for (const BandArrays* band : bands_in) add_band(*band, n_bits);
+        view = {{blocks.data(), ids.data(), rows, nullptr}, bands};
+    }
+    // The view points into `bands`.
+    SegmentArrays(const SegmentArrays&) = delete;
+    SegmentArrays& operator=(const SegmentArrays&) = delete;
+
+private:
+    void check_blocks(const Blocks& some) const {
+        if (some.shape(0) != blocks_of(ids.shape(0)) * block_rows * n_bytes) {
+            throw std::invalid_argument("blocks and ids do not have the same number of rows");
+        }
+    }
+    void add_band(const BandArrays& band, std::size_t n_bits) {
+        check_blocks(band.blocks);
+        if (band.rows && band.rows->shape(0) != ids.shape(0)) {
+            throw std::invalid_argument("a band does not have the rows of its segment");
+        }
+        for (std::size_t j = 0; j < band.bits.shape(0); ++j) {
+            if (band.bits.data()[j] >= n_bits) throw std::out_of_range("no such bit");
+        }
+        band_arrays.push_back(band);
+        bands.push_back({{band.bits.data(), band.bits.shape(0)},
+                         band.starts.data(),
+                         {band.blocks.data(), ids.data(), ids.shape(0),
+                          band.rows ? band.rows->data() : nullptr}});
+    }
+};
+
+}  // namespace bitweigh

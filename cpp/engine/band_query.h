@@ -1,0 +1,65 @@
+// One query as one band sees it: the cheapest key, and what flipping each key bit adds.
+//
+// The keys in reach of a limit are walked depth first, without a heap. With flip weights in
+// ascending order, every subset whose sum is within the limit is reached through subsets that are,
+// and the first bit that is too dear ends a branch, because the later ones are dearer: sums of
+// floats round monotonically. A sum is always added in the order of the weights, so a key has one
+// sum whoever computes it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "engine/segment.h"
+
+namespace bitweigh {
+
+using Key = std::uint32_t;
+
+class BandQuery {
+public:
+    // `flips` and `cheap_ones` are by bit of the code: the flip weight, and whether 1 is the cheap
+    // value.
+    void prepare(std::span<const std::uint16_t> bits, const double* flips,
+                 const std::uint8_t* cheap_ones);
+
+    std::size_t n_bits() const { return n_bits_; }
+    Key cheapest() const { return cheapest_; }
+    // In ascending order.
+    double weight(std::size_t j) const { return weights_[j]; }
+    // The sum of the dearest key.
+    double dearest() const { return dearest_; }
+
+    // Calls emit(key) for every key whose sum is above `above` and at most `limit`, each once, until
+    // it returns false. Returns whether it went through. above < 0 includes the cheapest key.
+    template <class Emit>
+    bool walk(double above, double limit, Emit emit) const {
+        if (0.0 > above && 0.0 <= limit && !emit(cheapest_)) return false;
+        return extend(0, 0.0, cheapest_, above, limit, emit);
+    }
+
+private:
+    template <class Emit>
+    bool extend(std::size_t first, double sum, Key key, double above, double limit,
+                Emit& emit) const {
+        for (std::size_t j = first; j < n_bits_; ++j) {
+            const double next = sum + weights_[j];
+            if (next > limit) return true;
+            const Key flipped = key ^ masks_[j];
+            if (next > above && !emit(flipped)) return false;
+            if (!extend(j + 1, next, flipped, above, limit, emit)) return false;
+        }
+        return true;
+    }
+
+    std::size_t n_bits_ = 0;
+    Key cheapest_ = 0;
+    double dearest_ = 0.0;
+    std::array<double, max_band_bits> weights_;
+    std::array<Key, max_band_bits> masks_;
+};
+
+}  // namespace bitweigh

@@ -1,0 +1,75 @@
+// One query over the bands of one segment, exactly: buckets near the query, nearest first, until no
+// row outside them can be among the K nearest.
+//
+// Why it may stop. When a band was walked up to a limit, every row whose key has a sum within that
+// limit was met. A row not met in any band has a larger sum than the limit in each of them, and the
+// bits outside all bands cost at least nothing: so its flip sums exceed the sum of the limits. Once
+// that exceeds worst - offset + slack, its distance exceeds `worst`. The slack of cost_table.h also
+// covers these sums: up to 31 additions in a band and one for each band, 2 M being the most that the
+// flip weights add up to, are off by (62 + 2 bands) u M; with what a distance and the offset are off
+// that is less than 4 (n_bits + 8) u M for every n_bits and for bands of 2 bits or more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/allocate.h"
+#include "engine/band_query.h"
+#include "engine/cost_table.h"
+#include "engine/parallel.h"
+#include "engine/scan_query.h"
+#include "engine/segment.h"
+#include "engine/tuning.h"
+
+namespace bitweigh {
+
+// Memory that queries use one after the other.
+struct ProbeSpace {
+    std::vector<double> flips;
+    std::vector<std::uint8_t> cheap_ones;
+    std::vector<BandQuery> bands;
+    std::vector<BandPlan> plans;
+    std::vector<double> limits;  // of each band, -inf before its first walk
+    std::vector<double> next;    // those of the next step
+    std::vector<Key> keys;
+    std::vector<std::uint32_t> blocks;
+    std::vector<Hit> hits;
+};
+
+class ProbeQuery {
+public:
+    // `costs` is the query, n_bits x 2; `scan` keeps the nearest. The segment has bands.
+    ProbeQuery(const Segment& segment, const double* costs, const CostTable& table, ScanQuery& scan,
+               ProbeSpace& space, const Tuning& tuning);
+
+    // Meets every row that can be among the K nearest and returns true; or returns false because
+    // scanning the whole segment is cheaper than going on. With `to_the_end` it never does.
+    bool run(bool to_the_end, Checkpoint& checkpoint);
+
+private:
+    void prepare(const double* costs);
+    bool give_up();
+    // What the limits of the bands must exceed together before the search may end, as far as is known.
+    double next_target();
+    void plan(double level);
+    bool advance_bands(double level, double target, Checkpoint& checkpoint);
+    bool walk(std::size_t band, double limit, Checkpoint& checkpoint);
+    bool probe_keys(std::size_t band, Checkpoint& checkpoint);
+
+    const Segment& segment_;
+    const CostTable& table_;
+    ScanQuery& scan_;
+    ProbeSpace& space_;
+    ProbeCounters& counters_;
+    const Tuning& tuning_;
+    double scan_cost_;          // nanoseconds, estimated
+    double block_cost_;
+    double spent_ = 0.0;
+    std::size_t at_once_ = first_blocks_at_once;
+    bool to_the_end_ = false;
+    bool all_met_ = false;      // a band has no key left
+};
+
+}  // namespace bitweigh
