@@ -68,10 +68,10 @@ class Setting:
         index._tuning.warm_up_per_k = 1 if self.warm_up_rows == 32 else 8
         index._tuning.narrow_max_bits = self.narrow_max_bits
         index._tuning.first_round_cost = self.first_round_cost
-        index._banded_rows = 1
+        index._growth.banded_rows = 1
         if self.segment_rows is not None:
-            index._segment_rows = self.segment_rows
-            index._tail_rows = max(1, self.segment_rows // 2)
+            index._growth.segment_rows = self.segment_rows
+            index._growth.tail_rows = max(1, self.segment_rows // 2)
         for piece in np.array_split(np.arange(len(case.codes)), self.adds):
             index.add(case.codes[piece], None if case.ids is None else case.ids[piece])
         return index

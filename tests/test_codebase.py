@@ -26,6 +26,7 @@ PYTHON_LAYERS = [
     {"checks", "results", "machine"},
     {"reference", "costs", "bands", "hashers", "evaluation", "datasets", "hardware"},
     {"weighers", "segments"},
+    {"growth"},
     {"index"},
     {"paper"},
     {"__init__"},

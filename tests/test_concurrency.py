@@ -44,7 +44,7 @@ def test_each_search_sees_one_state_while_another_thread_adds() -> None:
     weights = -(2.0 ** np.arange(15, -1, -1))
     costs = np.stack([np.zeros(16), weights], axis=-1)
     index = bitweigh.Index(16)
-    index._tail_rows = 32
+    index._growth.tail_rows = 32
     failures: list[str] = []
     done = threading.Event()
 
@@ -71,16 +71,18 @@ def test_each_search_sees_one_state_while_another_thread_adds() -> None:
 
 def test_concurrent_adds_lose_nothing() -> None:
     index = bitweigh.Index(64)
-    index._tail_rows = 50
+    index._growth.tail_rows = 50
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda i: index.add(CODES[10 * i : 10 * i + 10]), range(60)))
     assert len(index) == 600
     assert len(np.unique(index.search(COSTS[0], 600).ids)) == 600
 
 
+# A shell starts background jobs with SIGINT ignored, and children inherit that.
 INTERRUPTED = """
-import sys, time
+import signal, sys, time
 import numpy as np, bitweigh
+signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
 index = bitweigh.Index(512)
 index.add(rng.integers(0, 256, (200_000, 64), dtype=np.uint8))

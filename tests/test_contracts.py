@@ -204,7 +204,7 @@ def test_equal_distances_go_to_the_lowest_id_wherever_its_row_is() -> None:
     ids = np.random.default_rng(0).permutation(5000)
     index = bitweigh.Index(64)
     index._tuning.warm_up_rows = 32
-    index._segment_rows = 700
+    index._growth.segment_rows = 700
     index.add(codes, ids)
     assert index.search(np.ones((64, 2)), 40).ids.tolist() == list(range(40))
 

@@ -171,7 +171,7 @@ def test_adding_in_pieces_equals_adding_at_once(
     codes = random_codes(n, seed=seed)
     ids = np.random.default_rng(seed).permutation(n)
     index = bitweigh.Index(64)
-    index._tail_rows, index._segment_rows = tail_rows, segment_rows
+    index._growth.tail_rows, index._growth.segment_rows = tail_rows, segment_rows
     start = 0
     for size in pieces:
         index.add(codes[start : start + size], ids[start : start + size])
@@ -188,7 +188,7 @@ def test_adding_in_pieces_equals_adding_at_once(
 
 def test_many_small_adds_leave_few_segments() -> None:
     index = bitweigh.Index(8)
-    index._tail_rows = 16
+    index._growth.tail_rows = 16
     for _ in range(3000):
         index.add(np.zeros((1, 1), dtype=np.uint8))
     assert len(index) == 3000

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace bitweigh {
 
@@ -31,15 +32,22 @@ BandPlan* cheapest_step(std::vector<BandPlan>& bands, float& cost) {
 }  // namespace
 
 void count_keys(const BandQuery& band, double level, LevelCounts& keys) {
+    LevelCounts other;
+    LevelCounts* from = &keys;
+    LevelCounts* to = &other;
     keys.fill(0.0f);
     keys[0] = 1.0f;
     for (std::size_t j = 0; j < band.n_bits(); ++j) {
         const double steps = band.weight(j) / level + 0.5;
         if (!(steps < static_cast<double>(last_level + 1))) break;
         const auto weight = static_cast<std::size_t>(steps);
-        LevelCounts before = keys;
-        for (std::size_t l = weight; l <= last_level; ++l) keys[l] += before[l - weight];
+        std::copy(from->begin(), from->begin() + static_cast<std::ptrdiff_t>(weight), to->begin());
+        for (std::size_t l = weight; l <= last_level; ++l) {
+            (*to)[l] = (*from)[l] + (*from)[l - weight];
+        }
+        std::swap(from, to);
     }
+    if (from != &keys) keys = other;
 }
 
 float advance(std::vector<BandPlan>& bands, float most) {

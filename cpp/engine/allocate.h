@@ -14,7 +14,7 @@
 
 namespace bitweigh {
 
-inline constexpr std::size_t budget_levels = 64;
+inline constexpr std::size_t budget_levels = 48;
 // One band alone may have to exceed the budget.
 inline constexpr std::size_t last_level = budget_levels + 1;
 

@@ -38,22 +38,23 @@ void ProbeQuery::prepare(const double* costs) {
 
 bool ProbeQuery::run(bool to_the_end, Checkpoint& checkpoint) {
     to_the_end_ = to_the_end;
+    // The cheapest key of each band first: their rows often give a bound close to the last one.
+    space_.next.assign(space_.bands.size(), 0.0);
+    if (!walk_to_next(checkpoint)) return give_up();
     double most = tuning_.first_round_cost;
-    for (;;) {
+    while (!all_met_) {
         const double target = next_target();
         if (std::accumulate(space_.limits.begin(), space_.limits.end(), 0.0) > target) return true;
         ++counters_.rounds;
         const double level = target / static_cast<double>(budget_levels);
         plan(level);
-        if (!to_the_end_ && spent_ > give_up_share * scan_cost_ &&
-            spent_ + cost_to_finish(space_.plans, static_cast<float>(scan_cost_)) > scan_cost_) {
-            return give_up();
-        }
+        if (!to_the_end_ && is_too_dear()) return give_up();
         advance(space_.plans, static_cast<float>(most));
-        if (!advance_bands(level, target, checkpoint)) return give_up();
-        if (all_met_) return true;
+        choose_next(level, target);
+        if (!walk_to_next(checkpoint)) return give_up();
         most = std::max(1.0, most * round_growth);
     }
+    return true;
 }
 
 double ProbeQuery::next_target() {
@@ -64,6 +65,14 @@ double ProbeQuery::next_target() {
     const double all = std::accumulate(space_.flips.begin(), space_.flips.end(), 0.0);
     const double reached = std::accumulate(space_.limits.begin(), space_.limits.end(), 0.0);
     return std::max({all / 2, 2 * reached, std::numeric_limits<double>::min()});
+}
+
+// Early predictions are too high, since the bound still falls: they are trusted the less, the less
+// was spent.
+bool ProbeQuery::is_too_dear() const {
+    const double trust = std::min(1.0, spent_ / (give_up_share * scan_cost_));
+    const double most = scan_cost_ * (early_doubt - (early_doubt - 1.0) * trust) - spent_;
+    return cost_to_finish(space_.plans, static_cast<float>(most)) > most;
 }
 
 bool ProbeQuery::give_up() {
@@ -84,7 +93,7 @@ void ProbeQuery::plan(double level) {
     }
 }
 
-bool ProbeQuery::advance_bands(double level, double target, Checkpoint& checkpoint) {
+void ProbeQuery::choose_next(double level, double target) {
     std::size_t levels = 0;
     double reached = 0.0;
     space_.next.clear();
@@ -98,73 +107,72 @@ bool ProbeQuery::advance_bands(double level, double target, Checkpoint& checkpoi
     if (levels > budget_levels && !(reached > target)) {
         space_.next[0] = std::nextafter(target, padding_distance);
     }
+}
+
+bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
+    // The limits rise only when all keys of all bands were probed.
     for (std::size_t b = 0; b < space_.bands.size(); ++b) {
         if (!(space_.next[b] > space_.limits[b])) continue;
-        if (!walk(b, space_.next[b], checkpoint)) return false;
-        if (all_met_) return true;
+        counters_.walks_again += space_.limits[b] >= 0.0;
+        const Band& band = segment_.bands[b];
+        const bool whole = space_.bands[b].walk(space_.limits[b], space_.next[b], [&](Key key) {
+            __builtin_prefetch(band.starts + key);
+            space_.keys.push_back({&band, key});
+            return space_.keys.size() < keys_at_once || probe_keys(checkpoint);
+        });
+        if (!whole) return false;
+    }
+    if (!probe_keys(checkpoint)) return false;
+    for (std::size_t b = 0; b < space_.bands.size(); ++b) {
+        space_.limits[b] = space_.next[b];
+        if (space_.limits[b] >= space_.bands[b].dearest()) {
+            all_met_ = true;
+            ++counters_.exhausted_bands;
+        }
     }
     return true;
 }
 
-bool ProbeQuery::walk(std::size_t band, double limit, Checkpoint& checkpoint) {
-    const double above = space_.limits[band];
-    counters_.walks_again += above >= 0.0;
-    space_.keys.clear();
-    const std::uint32_t* starts = segment_.bands[band].starts;
-    bool going = space_.bands[band].walk(above, limit, [&](Key key) {
-        __builtin_prefetch(starts + key);
-        space_.keys.push_back(key);
-        return space_.keys.size() < keys_at_once || probe_keys(band, checkpoint);
-    });
-    going = going && probe_keys(band, checkpoint);
-    if (!going) return false;
-    space_.limits[band] = limit;
-    if (limit >= space_.bands[band].dearest()) {
-        all_met_ = true;
-        ++counters_.exhausted_bands;
-    }
-    return true;
-}
-
-bool ProbeQuery::probe_keys(std::size_t band, Checkpoint& checkpoint) {
-    const Band& own = segment_.bands[band];
-    const std::size_t block_bytes = table_.n_bytes() * block_rows;
-    space_.blocks.clear();
-    std::uint32_t last = std::numeric_limits<std::uint32_t>::max();
-    for (const Key key : space_.keys) {
-        const std::uint32_t begin = own.starts[key];
-        const std::uint32_t end = own.starts[key + 1];
-        // The second condition only fails in a damaged file.
-        if (begin >= end || end > own.rows.rows) {
-            ++counters_.empty_probes;
-            continue;
-        }
-        for (auto block = static_cast<std::uint32_t>(begin / block_rows);
-             block <= (end - 1) / block_rows; ++block) {
-            if (block == last) continue;
-            last = block;
-            if (space_.blocks.size() < listed_prefetch) {
-                const std::uint8_t* start = own.rows.blocks + block * block_bytes;
-                for (std::size_t p = 0; p < block_bytes; p += 64) __builtin_prefetch(start + p);
-            }
-            space_.blocks.push_back(block);
-        }
-    }
+bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
+    list_blocks();
     counters_.probes += space_.keys.size();
     counters_.blocks_probed += space_.blocks.size();
     spent_ += key_cost * static_cast<double>(space_.keys.size()) +
               block_cost_ * static_cast<double>(space_.blocks.size());
     space_.keys.clear();
-    const std::span<const std::uint32_t> blocks(space_.blocks);
     space_.hits.resize(std::max(space_.hits.size(), blocks_at_once));
-    for (std::size_t i = 0; i < blocks.size();) {
-        const std::size_t n = std::min(at_once_, blocks.size() - i);
-        scan_.scan_listed(own.rows, blocks.subspan(i, n), space_.hits.data());
-        checkpoint.done(n * block_bytes);
+    for (std::size_t i = 0; i < space_.blocks.size();) {
+        const std::size_t n = std::min(at_once_, space_.blocks.size() - i);
+        scan_.scan_listed(space_.blocks, i, n, space_.hits.data());
+        checkpoint.done(n * table_.n_bytes() * block_rows);
         i += n;
         at_once_ = std::min(2 * at_once_, blocks_at_once);
     }
     return to_the_end_ || spent_ <= give_up_limit * scan_cost_;
+}
+
+void ProbeQuery::list_blocks() {
+    const std::size_t block_bytes = table_.n_bytes() * block_rows;
+    space_.blocks.clear();
+    for (const auto& [band, key] : space_.keys) {
+        const std::uint32_t begin = band->starts[key];
+        const std::uint32_t end = band->starts[key + 1];
+        // The second condition only fails in a damaged file.
+        if (begin >= end || end > band->rows.rows) {
+            ++counters_.empty_probes;
+            continue;
+        }
+        for (auto block = static_cast<std::uint32_t>(begin / block_rows);
+             block <= (end - 1) / block_rows; ++block) {
+            const std::uint8_t* start = band->rows.blocks + block * block_bytes;
+            // Two keys of a band may have their rows in the same block.
+            if (space_.blocks.size() > 0 && space_.blocks.starts.back() == start) continue;
+            if (space_.blocks.size() < listed_prefetch) {
+                for (std::size_t p = 0; p < block_bytes; p += 64) __builtin_prefetch(start + p);
+            }
+            space_.blocks.push_back(band->rows, block, block_bytes);
+        }
+    }
 }
 
 }  // namespace bitweigh

@@ -33,8 +33,12 @@ struct ProbeSpace {
     std::vector<BandPlan> plans;
     std::vector<double> limits;  // of each band, -inf before its first walk
     std::vector<double> next;    // those of the next step
-    std::vector<Key> keys;
-    std::vector<std::uint32_t> blocks;
+    struct BandKey {
+        const Band* band;
+        Key key;
+    };
+    std::vector<BandKey> keys;
+    BlockList blocks;
     std::vector<Hit> hits;
 };
 
@@ -50,13 +54,17 @@ public:
 
 private:
     void prepare(const double* costs);
+    bool is_too_dear() const;
     bool give_up();
     // What the limits of the bands must exceed together before the search may end, as far as is known.
     double next_target();
     void plan(double level);
-    bool advance_bands(double level, double target, Checkpoint& checkpoint);
-    bool walk(std::size_t band, double limit, Checkpoint& checkpoint);
-    bool probe_keys(std::size_t band, Checkpoint& checkpoint);
+    // The limits after the next step, from the plan.
+    void choose_next(double level, double target);
+    // Probes every key between the limits and the next ones; false where it has become too dear.
+    bool walk_to_next(Checkpoint& checkpoint);
+    bool probe_keys(Checkpoint& checkpoint);
+    void list_blocks();
 
     const Segment& segment_;
     const CostTable& table_;

@@ -77,21 +77,23 @@ void ScanQuery::scan(const BlockRows& rows, std::size_t begin, std::size_t end, 
     } else {
         const ScanBlocks kernel = bounds_.wide() ? kernel_.wide : kernel_.narrow;
         const std::size_t n = kernel(rows.blocks, begin, end, bounds_.tables(), hits);
-        for (std::size_t i = 0; i < n; ++i) verify(rows, hits[i]);
+        for (std::size_t i = 0; i < n; ++i) verify(rows, hits[i].block, hits[i].rows);
         count(std::min(rows.rows, end * block_rows) - begin * block_rows);
     }
     bound_.lower_to(top_.worst());
 }
 
-void ScanQuery::scan_listed(const BlockRows& rows, std::span<const std::uint32_t> blocks,
-                            Hit* hits) {
-    std::size_t i = 0;
-    for (; i < blocks.size() && !ready(); ++i) score_all(rows, blocks[i]);
-    if (i < blocks.size()) {
+void ScanQuery::scan_listed(const BlockList& list, std::size_t first, std::size_t n, Hit* hits) {
+    std::size_t i = first;
+    for (; i < first + n && !ready(); ++i) score_all(*list.places[i].rows, list.places[i].block);
+    if (i < first + n) {
         const ScanListed kernel = bounds_.wide() ? kernel_.wide_listed : kernel_.narrow_listed;
-        const std::size_t left = blocks.size() - i;
-        const std::size_t n = kernel(rows.blocks, blocks.data() + i, left, bounds_.tables(), hits);
-        for (std::size_t hit = 0; hit < n; ++hit) verify(rows, hits[hit]);
+        const std::size_t left = first + n - i;
+        const std::size_t found = kernel(list.starts.data() + i, left, bounds_.tables(), hits);
+        for (std::size_t h = 0; h < found; ++h) {
+            const BlockList::Place& place = list.places[i + hits[h].block];
+            verify(*place.rows, place.block, hits[h].rows);
+        }
         count(left * block_rows);
     }
     bound_.lower_to(top_.worst());
@@ -136,12 +138,12 @@ void ScanQuery::score_all(const BlockRows& rows, std::size_t block) {
     counters_.rows_scored_directly += n;
 }
 
-void ScanQuery::verify(const BlockRows& rows, const Hit& hit) {
-    const std::uint8_t* block = rows.blocks + hit.block * costs_.n_bytes() * block_rows;
-    std::uint32_t left = hit.rows & rows.rows_in(hit.block);
+void ScanQuery::verify(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows) {
+    const std::uint8_t* start = rows.blocks + block * costs_.n_bytes() * block_rows;
+    std::uint32_t left = hit_rows & rows.rows_in(block);
     for (; left != 0; left &= left - 1, ++counters_.candidates) {
         const auto r = static_cast<std::size_t>(std::countr_zero(left));
-        offer(rows, hit.block * block_rows + r, costs_.distance(block, r));
+        offer(rows, block * block_rows + r, costs_.distance(start, r));
     }
 }
 

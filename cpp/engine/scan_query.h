@@ -64,6 +64,26 @@ private:
 double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
                     const Tuning& tuning, SearchCounters& counters, Checkpoint& checkpoint);
 
+// Blocks to look at: where each starts, and whose it is.
+struct BlockList {
+    struct Place {
+        const BlockRows* rows;
+        std::uint32_t block;
+    };
+    std::vector<const std::uint8_t*> starts;
+    std::vector<Place> places;
+
+    std::size_t size() const { return starts.size(); }
+    void clear() {
+        starts.clear();
+        places.clear();
+    }
+    void push_back(const BlockRows& rows, std::uint32_t block, std::size_t block_bytes) {
+        starts.push_back(rows.blocks + block * block_bytes);
+        places.push_back({&rows, block});
+    }
+};
+
 class ScanQuery {
 public:
     // `repeats`: rows may be met more than once.
@@ -73,8 +93,8 @@ public:
     // Offers every row of blocks [begin, end) that can be among the K nearest. `hits` has room for
     // end - begin.
     void scan(const BlockRows& rows, std::size_t begin, std::size_t end, Hit* hits);
-    // The same for the blocks listed, in any order.
-    void scan_listed(const BlockRows& rows, std::span<const std::uint32_t> blocks, Hit* hits);
+    // The same for n blocks of any bands, in any order.
+    void scan_listed(const BlockList& list, std::size_t first, std::size_t n, Hit* hits);
 
     // No row farther than this can be among the K nearest; +inf while fewer than K were met.
     double worst() const { return top_.worst(); }
@@ -90,7 +110,7 @@ private:
     bool ready();
     void count(std::size_t rows);
     void score_all(const BlockRows& rows, std::size_t block);
-    void verify(const BlockRows& rows, const Hit& hit);
+    void verify(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows);
     void offer(const BlockRows& rows, std::size_t position, double distance);
 
     const CostTable& costs_;

@@ -35,16 +35,18 @@ inline constexpr std::size_t first_chunk_blocks = 16;
 
 // Probing, in nanoseconds: scanning a plane of a block in order, probing one block of a list beyond
 // that, and looking a key up.
-inline constexpr double scan_plane_cost = 1.15;
-inline constexpr double block_cost = 4.0;
-inline constexpr double block_plane_cost = 1.5;
+inline constexpr double scan_plane_cost = 0.9;
+inline constexpr double block_cost = 20.0;
+inline constexpr double block_plane_cost = 2.5;
 inline constexpr double key_cost = 6.0;
 // Each round of probing may cost so many times more than the one before: early rounds lower the
 // bound, and late ones should be few.
 inline constexpr double round_growth = 1.5;
-// Probing is given up for the scan when it has cost this share of it and would cost more than the
-// scan in all, or when it has cost the second share.
+// Probing is given up for the scan when it would cost more than the scan in all; before it has cost
+// the first share of a scan, only when it would cost so many times more. And when it has cost the
+// second share, whatever is predicted.
 inline constexpr double give_up_share = 0.15;
+inline constexpr double early_doubt = 3.0;
 inline constexpr double give_up_limit = 0.5;
 // Keys whose directory entries are fetched together, blocks between two looks at the bound, and the
 // first blocks of a list, which are fetched while it is made.

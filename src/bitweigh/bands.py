@@ -43,12 +43,6 @@ class Band:
     blocks: NDArray[np.uint8]
     core: _core.Band
 
-    @property
-    def nbytes(self) -> int:
-        """Memory beyond the segment's own blocks."""
-        own = 0 if self.rows is None else self.rows.nbytes + self.blocks.nbytes
-        return self.bits.nbytes + self.starts.nbytes + own
-
 
 @dataclass(frozen=True, slots=True)
 class BandOptions:
@@ -67,10 +61,7 @@ class BandOptions:
         `rest` bytes of the limit are taken by something else.
         """
         n_bytes = (n_bits + 7) // 8
-        width = self.band_bits or _default_width(n)
-        width = min(width, n_bits, _core.max_band_bits)
-        count = self.bands or min(n_bits // width, MOST_COPIES)
-        count = min(count, n_bits)
+        count, width = self._shape(n, n_bits)
         if self.memory_limit is not None:
             directory = 4 * 2**width + 4
             # The first band takes its directory only: its rows are the segment's own.
@@ -80,10 +71,20 @@ class BandOptions:
             count = min(count, 1 + spare // (n * (n_bytes + 4) + directory))
         return contiguous_layout(n_bits, count, width)
 
+    def _shape(self, n: int, n_bits: int) -> tuple[int, int]:
+        """How many bands of how many bits, as far as the bits go.
 
-def _default_width(n: int) -> int:
-    """Some 16 rows to a bucket if rows spread evenly."""
-    return max(4, round(log2(max(n, 2))) - 4)
+        Some 16 rows share a key if rows spread evenly. Where that would take more bands than the
+        default memory allows, keys are longer, down to one row for each: what no band covers does
+        not help.
+        """
+        spread = round(log2(max(n, 2)))
+        most = min(n_bits, _core.max_band_bits)
+        width = min(most, self.band_bits or max(4, spread - 4))
+        count = min(n_bits, self.bands or max(1, min(n_bits // width, MOST_COPIES)))
+        if self.band_bits is None:
+            width = min(most, max(width, min(spread, n_bits // count)))
+        return count, width
 
 
 def contiguous_layout(n_bits: int, count: int, width: int) -> BandLayout:

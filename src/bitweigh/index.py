@@ -13,7 +13,6 @@ from bitweigh.bands import BandOptions
 from bitweigh.checks import (
     BitOrder,
     Codes,
-    Ids,
     as_bitorder,
     as_codes,
     as_costs,
@@ -22,15 +21,15 @@ from bitweigh.checks import (
     as_k,
     as_n_bits,
 )
-from bitweigh.results import SearchResult, SearchStats
-from bitweigh.segments import Segment, State
+from bitweigh.growth import Growth
+from bitweigh.results import Memory, SearchResult, SearchStats
+from bitweigh.segments import State
 
 __all__ = ["Index"]
 
-_LARGEST_ID = np.iinfo(np.int64).max
 Method: TypeAlias = Literal["auto", "scan", "probe"]
 _METHODS = get_args(Method)
-_MOST_BAND_BITS: int = _core.max_band_bits
+_MOST_BITS: int = _core.max_band_bits
 
 
 class Index:
@@ -82,17 +81,20 @@ class Index:
         """Make an empty index."""
         self._n_bits = as_n_bits(n_bits)
         self._bitorder = as_bitorder(bitorder)
-        self._band_options = BandOptions(
-            None if bands is None else as_integer(bands, "bands", 1, self._n_bits),
-            None if band_bits is None else as_integer(band_bits, "band_bits", 1, _MOST_BAND_BITS),
-            None if memory_limit is None else as_integer(memory_limit, "memory_limit", 0, 2**62),
+        self._growth = Growth(
+            self._n_bits,
+            self._bitorder,
+            BandOptions(
+                None if bands is None else as_integer(bands, "bands", 1, self._n_bits),
+                None if band_bits is None else as_integer(band_bits, "band_bits", 1, _MOST_BITS),
+                None
+                if memory_limit is None
+                else as_integer(memory_limit, "memory_limit", 0, 2**62),
+            ),
         )
         self._state = State()
         self._writing = threading.Lock()
-        # Numbers that never change an answer. Tests set them so that few rows reach every path.
-        self._tail_rows = 1 << 10
-        self._banded_rows = 1 << 15
-        self._segment_rows = _core.max_segment_rows - 1
+        # What never changes an answer; tests set it so that few rows reach every path.
         self._kernel = machine.KERNEL
         self._tuning = _core.Tuning()
 
@@ -152,12 +154,7 @@ class Index:
         if len(packed) == 0:
             return
         with self._writing:
-            state = self._state
-            if own_ids is None:
-                own_ids = _ids_from(state.next_id, len(packed))
-            else:
-                _refuse_repeated(own_ids, state)
-            self._state = self._with_rows(state, packed, own_ids)
+            self._state = self._growth.with_rows(self._state, packed, own_ids)
 
     @overload
     def search(
@@ -277,31 +274,37 @@ class Index:
         """
         self._build(1)
 
-    def _build(self, least_rows: int) -> State:
-        """Build the bands of all parts that have none and at least so many rows."""
-        with self._writing:
-            state = self._state
-            self._state = State(
-                tuple(self._banded(part, least_rows) for part in state.segments),
-                None if state.tail is None else self._banded(state.tail, least_rows),
-                state.next_id,
-            )
-            return self._state
+    def memory(self) -> Memory:
+        """Bytes that the index takes, by part.
 
-    def _banded(self, segment: Segment, least_rows: int) -> Segment:
-        if segment.bands or len(segment) < least_rows:
-            return segment
-        layout = self._band_options.layout(len(segment), self._n_bits)
-        if not layout:
-            return segment
-        return Segment.build(segment.all_codes(), segment.ids, self._n_bits, layout, self._bitorder)
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=64)
+        >>> index.add(np.zeros((320, 8), dtype=np.uint8))
+        >>> index.memory().codes
+        2560
+        >>> index.memory().total
+        5120
+
+        """
+        parts = [part.memory() for part in self._state.parts()]
+        return (
+            Memory(*(sum(own) for own in zip(*parts, strict=True))) if parts else Memory(*[0] * 6)
+        )
+
+    def _build(self, least_rows: int) -> State:
+        with self._writing:
+            self._state = self._growth.with_bands(self._state, least_rows)
+            return self._state
 
     def _state_for(self, method: Method) -> State:
         """The state, with the bands that the method uses."""
         state = self._state
         if method == "scan":
             return state
-        least = 1 if method == "probe" else self._banded_rows
+        least = 1 if method == "probe" else self._growth.banded_rows
         if all(part.bands or len(part) < least for part in state.parts()):
             return state
         return self._build(least)
@@ -344,45 +347,3 @@ class Index:
         if missing.any():
             raise KeyError(int(wanted[missing][0]))
         return codes
-
-    def _with_rows(self, state: State, codes: Codes, ids: Ids) -> State:
-        """The state with these rows added; ids are distinct and new."""
-        next_id = max(state.next_id, int(ids.max()) + 1)
-        if state.tail is not None:
-            codes = np.concatenate([state.tail.all_codes(), codes])
-            ids = np.concatenate([state.tail.ids, ids])
-        if len(ids) < min(self._tail_rows, self._segment_rows):
-            return State(state.segments, Segment.build(codes, ids, self._n_bits), next_id)
-        segments = list(state.segments)
-        # Merging neighbours of like size copies each row O(log n) times, however small the adds.
-        while (
-            segments
-            and len(segments[-1]) <= 2 * len(ids)
-            and len(segments[-1]) + len(ids) <= self._segment_rows
-        ):
-            last = segments.pop()
-            codes = np.concatenate([last.all_codes(), codes])
-            ids = np.concatenate([last.ids, ids])
-        for first in range(0, len(ids), self._segment_rows):
-            part = slice(first, first + self._segment_rows)
-            segments.append(Segment.build(codes[part], ids[part], self._n_bits))
-        return State(tuple(segments), None, next_id)
-
-
-def _ids_from(first: int, n: int) -> Ids:
-    if first + n - 1 > _LARGEST_ID:
-        raise ValueError(f"ids must be given: no {n} are left after the largest id {first - 1}")
-    return np.arange(first, first + n, dtype=np.int64)
-
-
-def _refuse_repeated(ids: Ids, state: State) -> None:
-    """Raise ValueError for the first id that stands in `ids` before or is in the index."""
-    repeated = np.ones(len(ids), dtype=np.bool_)
-    repeated[np.unique(ids, return_index=True)[1]] = False
-    for part in state.parts():
-        repeated |= part.find(ids)[1]
-    if repeated.any():
-        place = int(np.argmax(repeated))
-        first = int(np.argmax(ids == ids[place]))
-        why = f"the same as ids[{first}]" if first < place else "in use"
-        raise ValueError(f"ids must be new and distinct, but ids[{place}] = {ids[place]} is {why}")

@@ -7,7 +7,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SearchResult", "SearchStats"]
+__all__ = ["Memory", "SearchResult", "SearchStats"]
+
+
+class Memory(NamedTuple):
+    """Bytes that an index takes, by part."""
+
+    codes: int
+    """The codes, once."""
+    ids: int
+    """The id of each row."""
+    id_lookup: int
+    """The row of each id."""
+    band_codes: int
+    """The codes again, in the order of each band but the first."""
+    band_rows: int
+    """Which row is where in a band."""
+    directories: int
+    """Where the rows of a key start, in each band."""
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self)
 
 
 class SearchResult(NamedTuple):

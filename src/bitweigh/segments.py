@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from bitweigh import _core
 from bitweigh.bands import Band, BandLayout, build_bands, first_order
 from bitweigh.checks import BitOrder, Codes, Ids
+from bitweigh.results import Memory
 
 Rows = NDArray[np.uint32]
+
+BLOCK_ROWS = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +63,18 @@ class Segment:
     def __len__(self) -> int:
         """Rows."""
         return len(self.ids)
+
+    def memory(self) -> Memory:
+        """Bytes by part."""
+        beyond_first = [band for band in self.bands if band.rows is not None]
+        return Memory(
+            codes=-(-len(self) // BLOCK_ROWS) * BLOCK_ROWS * self.n_bytes,
+            ids=self.ids.nbytes,
+            id_lookup=0 if self.by_id is None else self.by_id.nbytes,
+            band_codes=sum(band.blocks.nbytes for band in beyond_first),
+            band_rows=sum(band.rows.nbytes for band in beyond_first if band.rows is not None),
+            directories=sum(band.starts.nbytes for band in self.bands),
+        )
 
     def find(self, ids: Ids) -> tuple[Rows, NDArray[np.bool_]]:
         """The rows of the given ids, and which of them are here; rows elsewhere mean nothing."""

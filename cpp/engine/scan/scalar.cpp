@@ -34,11 +34,13 @@ std::size_t scan_blocks(const std::uint8_t* blocks, std::size_t begin, std::size
     return static_cast<std::size_t>(last - hits);
 }
 
-std::size_t scan_listed(const std::uint8_t* blocks, const std::uint32_t* list, std::size_t n,
-                        const ScanTables& tables, Hit* hits) {
+std::size_t scan_listed(const std::uint8_t* const* blocks, std::size_t n, const ScanTables& tables,
+                        Hit* hits) {
     std::size_t found = 0;
     for (std::size_t i = 0; i < n; ++i) {
-        found += scan_blocks(blocks, list[i], list[i] + std::size_t{1}, tables, hits + found);
+        if (scan_blocks(blocks[i], 0, 1, tables, hits + found)) {
+            hits[found++].block = static_cast<std::uint32_t>(i);
+        }
     }
     return found;
 }

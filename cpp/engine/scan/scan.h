@@ -41,9 +41,9 @@ struct Hit {
 using ScanBlocks = std::size_t (*)(const std::uint8_t* blocks, std::size_t begin, std::size_t end,
                                    const ScanTables& tables, Hit* hits);
 
-// The same for the n blocks listed, in any order; hits come in the order of the list.
-using ScanListed = std::size_t (*)(const std::uint8_t* blocks, const std::uint32_t* list,
-                                   std::size_t n, const ScanTables& tables, Hit* hits);
+// The same for n blocks anywhere in memory; a hit's block is its place in the list.
+using ScanListed = std::size_t (*)(const std::uint8_t* const* blocks, std::size_t n,
+                                   const ScanTables& tables, Hit* hits);
 
 struct Kernel {
     const char* name;

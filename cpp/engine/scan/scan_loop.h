@@ -57,39 +57,34 @@ BITWEIGH_INLINE void add_plane(const std::uint8_t* start, std::size_t planes, st
     }
 }
 
-// The same for the blocks that `list` names; prefetches those that `next` names.
+// The same for blocks anywhere in memory; prefetches those at `next`.
 template <class Simd, int group>
-BITWEIGH_INLINE void add_listed_plane(const std::uint8_t* blocks, std::size_t planes, std::size_t p,
-                                      const std::uint32_t* list, const std::uint32_t* next,
+BITWEIGH_INLINE void add_listed_plane(const std::uint8_t* const* blocks,
+                                      const std::uint8_t* const* next, std::size_t p,
                                       const std::uint8_t* entries, typename Simd::Vec* sum) {
     using Vec = typename Simd::Vec;
     const Vec low_table = Simd::load_table(entries + p * plane_table_bytes);
     const Vec high_table = Simd::load_table(entries + p * plane_table_bytes + table_bytes);
 #pragma GCC unroll 8
     for (int g = 0; g < group; ++g) {
-        const Vec x = Simd::load(blocks + (list[g] * planes + p) * block_rows);
+        const Vec x = Simd::load(blocks[g] + p * block_rows);
         sum[g] = Simd::add_saturating(sum[g], Simd::lookup_low(low_table, x));
         sum[g] = Simd::add_saturating(sum[g], Simd::lookup_high(high_table, x));
-        if (p % 2 == 0) Simd::prefetch(blocks + (next[g] * planes + p) * block_rows);
+        if (p % 2 == 0) Simd::prefetch(next[g] + p * block_rows);
     }
 }
 
-struct ConsecutiveBlocks {
-    std::size_t first;
-    std::uint32_t operator[](int g) const { return static_cast<std::uint32_t>(first + g); }
-};
-
 // Writes a hit for each block with a row within the threshold.
-template <class Simd, int group, class BlockNumbers>
+template <class Simd, int group>
 BITWEIGH_INLINE Hit* report_narrow(const typename Simd::Vec* sum, const ScanTables& tables,
-                                   BlockNumbers numbers, Hit* hits) {
+                                   std::size_t first, Hit* hits) {
     const auto threshold = static_cast<std::uint8_t>(tables.threshold);
     typename Simd::Vec least = sum[0];
     for (int g = 1; g < group; ++g) least = Simd::least(least, sum[g]);
     if (__builtin_expect(!Simd::any_at_most(least, threshold), 1)) return hits;
     for (int g = 0; g < group; ++g) {
         const std::uint32_t rows = Simd::rows_at_most(sum[g], threshold);
-        if (rows) *hits++ = {numbers[g], rows};
+        if (rows) *hits++ = {static_cast<std::uint32_t>(first + g), rows};
     }
     return hits;
 }
@@ -113,14 +108,14 @@ BITWEIGH_INLINE Hit* scan_group_narrow(const std::uint8_t* blocks, std::size_t f
             add_plane<Simd, group>(start, planes, p, tables.entries, sum);
         }
     }
-    return report_narrow<Simd, group>(sum, tables, ConsecutiveBlocks{first}, hits);
+    return report_narrow<Simd, group>(sum, tables, first, hits);
 }
 
-// As scan_group_narrow, of the blocks that `list` names. `next` names those to prefetch.
+// As scan_group_narrow, of blocks anywhere in memory: numbers `first` and on of a list.
 template <class Simd, int group, int fixed_planes>
-BITWEIGH_INLINE Hit* scan_listed_group_narrow(const std::uint8_t* blocks, const std::uint32_t* list,
-                                              const std::uint32_t* next, const ScanTables& tables,
-                                              Hit* hits) {
+BITWEIGH_INLINE Hit* scan_listed_group_narrow(const std::uint8_t* const* blocks,
+                                              const std::uint8_t* const* next, std::size_t first,
+                                              const ScanTables& tables, Hit* hits) {
     using Vec = typename Simd::Vec;
     const std::size_t planes = fixed_planes ? fixed_planes : tables.planes;
     Vec sum[group];
@@ -128,14 +123,14 @@ BITWEIGH_INLINE Hit* scan_listed_group_narrow(const std::uint8_t* blocks, const 
     if constexpr (fixed_planes != 0) {
 #pragma GCC unroll 16
         for (std::size_t p = 0; p < planes; ++p) {
-            add_listed_plane<Simd, group>(blocks, planes, p, list, next, tables.entries, sum);
+            add_listed_plane<Simd, group>(blocks, next, p, tables.entries, sum);
         }
     } else {
         for (std::size_t p = 0; p < planes; ++p) {
-            add_listed_plane<Simd, group>(blocks, planes, p, list, next, tables.entries, sum);
+            add_listed_plane<Simd, group>(blocks, next, p, tables.entries, sum);
         }
     }
-    return report_narrow<Simd, group>(sum, tables, list, hits);
+    return report_narrow<Simd, group>(sum, tables, first, hits);
 }
 
 // 16-bit sums of 32 rows in two vectors of 16 lanes: `all` adds even row + 256 x odd row modulo
@@ -238,47 +233,47 @@ BITWEIGH_TARGET std::size_t scan_wide(const std::uint8_t* blocks, std::size_t be
     return static_cast<std::size_t>(last - hits);
 }
 
-// Each block of a list is prefetched as many blocks ahead: a list jumps, so nothing else does it.
-inline constexpr std::size_t listed_ahead = 8;
-
 template <class Simd, int fixed_planes>
-BITWEIGH_TARGET std::size_t scan_narrow_planes_listed(const std::uint8_t* blocks,
-                                                      const std::uint32_t* list, std::size_t n,
-                                                      const ScanTables& tables, Hit* hits) {
+BITWEIGH_TARGET std::size_t scan_narrow_planes_listed(const std::uint8_t* const* blocks,
+                                                      std::size_t n, const ScanTables& tables,
+                                                      Hit* hits) {
+    constexpr std::size_t group = Simd::group;
     Hit* last = hits;
     std::size_t i = 0;
-    for (; i + Simd::group <= n; i += Simd::group) {
-        const std::size_t next = i + listed_ahead + Simd::group <= n ? i + listed_ahead : i;
-        last = scan_listed_group_narrow<Simd, Simd::group, fixed_planes>(blocks, list + i,
-                                                                         list + next, tables, last);
+    for (; i + group <= n; i += group) {
+        // Near the end of the list there is nothing left to prefetch: what is being read, then.
+        const std::size_t next = i + listed_prefetch + group <= n ? i + listed_prefetch : i;
+        last = scan_listed_group_narrow<Simd, group, fixed_planes>(blocks + i, blocks + next, i,
+                                                                   tables, last);
     }
     for (; i < n; ++i) {
-        last = scan_listed_group_narrow<Simd, 1, fixed_planes>(blocks, list + i, list + i, tables,
+        last = scan_listed_group_narrow<Simd, 1, fixed_planes>(blocks + i, blocks + i, i, tables,
                                                                last);
     }
     return static_cast<std::size_t>(last - hits);
 }
 
 template <class Simd>
-BITWEIGH_TARGET std::size_t scan_narrow_listed(const std::uint8_t* blocks,
-                                               const std::uint32_t* list, std::size_t n,
+BITWEIGH_TARGET std::size_t scan_narrow_listed(const std::uint8_t* const* blocks, std::size_t n,
                                                const ScanTables& tables, Hit* hits) {
     switch (tables.planes) {
-        case 4: return scan_narrow_planes_listed<Simd, 4>(blocks, list, n, tables, hits);
-        case 8: return scan_narrow_planes_listed<Simd, 8>(blocks, list, n, tables, hits);
-        case 16: return scan_narrow_planes_listed<Simd, 16>(blocks, list, n, tables, hits);
-        default: return scan_narrow_planes_listed<Simd, 0>(blocks, list, n, tables, hits);
+        case 4: return scan_narrow_planes_listed<Simd, 4>(blocks, n, tables, hits);
+        case 8: return scan_narrow_planes_listed<Simd, 8>(blocks, n, tables, hits);
+        case 16: return scan_narrow_planes_listed<Simd, 16>(blocks, n, tables, hits);
+        default: return scan_narrow_planes_listed<Simd, 0>(blocks, n, tables, hits);
     }
 }
 
 template <class Simd>
-BITWEIGH_TARGET std::size_t scan_wide_listed(const std::uint8_t* blocks, const std::uint32_t* list,
-                                             std::size_t n, const ScanTables& tables, Hit* hits) {
+BITWEIGH_TARGET std::size_t scan_wide_listed(const std::uint8_t* const* blocks, std::size_t n,
+                                             const ScanTables& tables, Hit* hits) {
     Hit* last = hits;
     for (std::size_t i = 0; i < n; ++i) {
-        const std::uint8_t* next = blocks + list[i + 1 < n ? i + 1 : i] * tables.planes * block_rows;
+        const std::uint8_t* next = blocks[i + 2 < n ? i + 2 : i];
         for (std::size_t p = 0; p < tables.planes; p += 2) Simd::prefetch(next + p * block_rows);
-        last = scan_group_wide<Simd, 1>(blocks, list[i], tables, last);
+        Hit* const before = last;
+        last = scan_group_wide<Simd, 1>(blocks[i], 0, tables, last);
+        if (last != before) before->block = static_cast<std::uint32_t>(i);
     }
     return static_cast<std::size_t>(last - hits);
 }

@@ -87,7 +87,11 @@ def reproduce_command(
 
 
 def _measured(plan: Plan, console: Console) -> Results:
-    """Run, with a bar that shows the time left."""
+    """Run, with a bar that shows the time left; a log gets a line for each step."""
+    if not console.is_terminal:
+        return reproduce(
+            plan, lambda share, doing: console.print(f"{share:4.0%}  {doing}", soft_wrap=True)
+        )
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),

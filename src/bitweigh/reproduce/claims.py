@@ -152,8 +152,8 @@ def _precision_checks() -> list[_Check]:
             " %",
         ),
         _Check(
-            "PQTable with either merging has it too (section PQTable), and so have MIWQ in "
-            "descending order and bitweigh, which are ours",
+            "So have the other exact methods that were asked every query: MIWQ in descending order "
+            "and bitweigh, which are ours; PQTable (section PQTable) is only asked a few",
             several(*(methods_at("precision", "Linear Scan", method) for method in others)),
             _same,
             _least_step,

@@ -1,0 +1,84 @@
+"""Bands: which bits they take, what they cost, and when an index has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bitweigh
+from bitweigh.bands import BandOptions
+
+
+def filled(n: int, n_bits: int = 64, **options: int) -> bitweigh.Index:
+    rng = np.random.default_rng(0)
+    index = bitweigh.Index(n_bits, **options)
+    index.add(rng.integers(0, 256, (n, n_bits // 8), dtype=np.uint8))
+    return index
+
+
+@given(
+    st.integers(1, 2**40),
+    st.integers(1, 8192),
+    st.none() | st.integers(1, 30),
+    st.none() | st.integers(1, 24),
+)
+def test_bands_take_distinct_bits_of_the_code(
+    n: int, n_bits: int, bands: int | None, band_bits: int | None
+) -> None:
+    layout = BandOptions(bands, band_bits).layout(n, n_bits)
+    taken = np.concatenate(layout)
+    assert len(np.unique(taken)) == len(taken)
+    assert taken.max() < n_bits
+    assert all(1 <= len(bits) <= 24 for bits in layout)
+    assert len(layout) == min(bands, n_bits) if bands else len(layout) <= 8
+
+
+def test_a_small_index_has_no_bands_until_they_are_asked_for() -> None:
+    index = filled(5000)
+    costs = bitweigh.costs.hamming(index.codes_of([17])[0], 64)
+    _, stats = index.search(costs, 1, stats=True)
+    assert stats.probes == 0
+    index.build()
+    _, stats = index.search(costs, 1, stats=True, method="probe")
+    assert stats.probes > 0
+
+
+def test_a_large_index_gets_its_bands_at_the_first_search() -> None:
+    index = filled(50_000)
+    assert index.memory().directories == 0
+    costs = bitweigh.costs.hamming(index.codes_of([17])[0], 64)
+    found, stats = index.search(costs, 1, stats=True)
+    assert found.ids.tolist() == [17]
+    assert stats.probes > 0
+    assert stats.rows_scanned < 50_000
+    assert index.memory().directories > 0
+
+
+def test_a_scan_builds_nothing() -> None:
+    index = filled(50_000)
+    index.search(np.ones((64, 2)), 1, method="scan")
+    assert index.memory().directories == 0
+
+
+def test_codes_and_ids_stay_together_when_bands_reorder_the_rows() -> None:
+    index = filled(3000)
+    before = index.codes_of(np.arange(3000))
+    index.build()
+    np.testing.assert_array_equal(index.codes_of(np.arange(3000)), before)
+
+
+@pytest.mark.parametrize("limit", [700_000, 1_500_000, 3_000_000])
+def test_a_memory_limit_is_kept(limit: int) -> None:
+    index = filled(20_000, memory_limit=limit, band_bits=10)
+    index.build()
+    assert index.memory().total <= limit
+    assert index.memory().directories > 0
+
+
+def test_a_memory_limit_that_allows_no_band_leaves_the_scan() -> None:
+    index = filled(20_000, memory_limit=1000)
+    index.build()
+    assert index.memory().directories == 0
+    assert index.search(np.ones((64, 2)), 3).ids.tolist() == [0, 1, 2]
