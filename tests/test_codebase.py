@@ -35,7 +35,13 @@ PYTHON_LAYERS = [
 ]
 CPP_LAYERS = [
     {"engine/types.h", "engine/tuning.h", "engine/kth_smallest.h"},
-    {"engine/bits", "engine/top_k.h", "engine/segment.h", "engine/parallel.h"},
+    {
+        "engine/bits",
+        "engine/top_k.h",
+        "engine/segment.h",
+        "engine/parallel.h",
+        "engine/id_lookup.h",
+    },
     {"engine/cost_table", "engine/scan", "engine/band_table", "engine/band_query"},
     {"engine/bound_tables", "engine/allocate"},
     {"engine/scan_query"},

@@ -19,6 +19,7 @@
 #include "bindings/signal_check.h"
 #include "engine/band_table.h"
 #include "engine/bits.h"
+#include "engine/id_lookup.h"
 #include "engine/scan/scan.h"
 #include "engine/search.h"
 
@@ -168,6 +169,21 @@ void unpack(const SegmentArrays& segment, const Input<Row, 1>& rows,
     unpack_rows(segment.view.blocks, segment.n_bytes, rows.data(), rows.shape(0), codes.data());
 }
 
+void find_ids(const Ids& ids, const Input<Row, 1>& by_id, const Ids& wanted,
+              const Output<Row, 1>& rows, const Output<bool, 1>& found) {
+    if (by_id.shape(0) != ids.shape(0) || rows.shape(0) != wanted.shape(0) ||
+        found.shape(0) != wanted.shape(0)) {
+        throw std::invalid_argument("the arrays do not fit each other");
+    }
+    const nb::gil_scoped_release release;
+    for (std::size_t i = 0; i < wanted.shape(0); ++i) {
+        const std::size_t row =
+            find_row(ids.data(), by_id.data(), ids.shape(0), wanted.data()[i]);
+        found.data()[i] = row < ids.shape(0);
+        rows.data()[i] = found.data()[i] ? static_cast<Row>(row) : Row{0};
+    }
+}
+
 std::size_t stray_row(const Codes& codes, std::size_t n_bits, const std::string& bitorder) {
     const unsigned unused = unused_mask(n_bits, order_named(bitorder));
     return first_stray_row(codes.data(), codes.shape(0), codes.shape(1), unused);
@@ -204,6 +220,10 @@ NB_MODULE(_core, m) {
           "Write the rows (n,) in ascending key and where each key starts (2^len(bits) + 1,).");
     m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a.noconvert(),
           "Write the codes of the given rows into codes (len(rows), n_bytes).");
+    m.def("find_ids", &find_ids, "ids"_a, "by_id"_a, "wanted"_a, "rows"_a.noconvert(),
+          "found"_a.noconvert(),
+          "Write the row of each wanted id, and whether it is there; by_id has the rows in\n"
+          "ascending id.");
     m.def("first_stray_row", &stray_row, "codes"_a, "n_bits"_a, "bitorder"_a,
           "First row with an unused bit set, or the number of rows.");
     m.def("search", &search_segments, "segments"_a, "costs"_a, "distances"_a.noconvert(),

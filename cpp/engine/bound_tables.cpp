@@ -40,7 +40,7 @@ void BoundTables::quantise(double budget) {
     scale_ = scale;
     ++quantised_;
     const double cap = entry_max_;
-    const double* flips = costs_.nibble_flips().data();
+    const double* flips = costs_.nibble_flips();
     for (std::size_t table = 0; table < 2 * costs_.n_bytes(); ++table, flips += 16) {
         std::uint8_t* entries = entries_.data() + table * table_bytes;
         for (std::size_t v = 0; v < 16; ++v) {

@@ -17,7 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "engine/bits.h"
 #include "engine/types.h"
@@ -48,7 +48,7 @@ public:
     // The distance of row r (0-31) of a block.
     double distance(const std::uint8_t* block, std::size_t r) const {
         double sum = 0.0;
-        const double* table = byte_sums_.data();
+        const double* table = byte_sums_.get();
         for (std::size_t p = 0; p < n_bytes_; ++p, table += 256) {
             sum += table[block[p * block_rows + r]];
         }
@@ -59,7 +59,7 @@ public:
     void distances(const std::uint8_t* block, double out[block_rows]) const;
 
     // n_bytes x 2 x 16 flip sums; nibble 0 is the low one of the byte.
-    const std::vector<double>& nibble_flips() const { return nibble_flips_; }
+    const double* nibble_flips() const { return nibble_flips_.get(); }
 
 private:
     void fill_byte_sums(const double* costs, BitOrder order);
@@ -69,8 +69,8 @@ private:
     std::size_t n_bytes_;
     double offset_;
     double slack_;
-    std::vector<double> byte_sums_;
-    std::vector<double> nibble_flips_;
+    std::unique_ptr<double[]> byte_sums_;
+    std::unique_ptr<double[]> nibble_flips_;
 };
 
 }  // namespace bitweigh

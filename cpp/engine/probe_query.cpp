@@ -48,7 +48,7 @@ bool ProbeQuery::run(bool to_the_end, Checkpoint& checkpoint) {
         ++counters_.rounds;
         const double level = target / static_cast<double>(budget_levels);
         plan(level);
-        if (!to_the_end_ && is_too_dear()) return give_up();
+        if (!to_the_end_ && scan_.worst() < padding_distance && is_too_dear()) return give_up();
         advance(space_.plans, static_cast<float>(most));
         choose_next(level, target);
         if (!walk_to_next(checkpoint)) return give_up();
@@ -70,7 +70,9 @@ double ProbeQuery::next_target() {
 // Early predictions are too high, since the bound still falls: they are trusted the less, the less
 // was spent.
 bool ProbeQuery::is_too_dear() const {
-    const double trust = std::min(1.0, spent_ / (give_up_share * scan_cost_));
+    const double share = spent_ / scan_cost_;
+    if (share < no_give_up_share) return false;
+    const double trust = std::min(1.0, share / give_up_share);
     const double most = scan_cost_ * (early_doubt - (early_doubt - 1.0) * trust) - spent_;
     return cost_to_finish(space_.plans, static_cast<float>(most)) > most;
 }

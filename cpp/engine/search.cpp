@@ -186,7 +186,7 @@ private:
             answer_.counters[first_ + q] = counters_[q];
         }
         // A batch may have many tiles: none keeps what it no longer needs.
-        tables_ = {};
+        tables_ = std::vector<CostTable>();
         found_ = {};
     }
 

@@ -42,9 +42,10 @@ inline constexpr double key_cost = 6.0;
 // Each round of probing may cost so many times more than the one before: early rounds lower the
 // bound, and late ones should be few.
 inline constexpr double round_growth = 1.5;
-// Probing is given up for the scan when it would cost more than the scan in all; before it has cost
-// the first share of a scan, only when it would cost so many times more. And when it has cost the
-// second share, whatever is predicted.
+// Probing is given up for the scan when it would cost more than the scan in all. Not before it has
+// cost the first share of a scan; before it has cost the second, only when it would cost more by up
+// to this factor. And when it has cost the last share, whatever is predicted.
+inline constexpr double no_give_up_share = 0.05;
 inline constexpr double give_up_share = 0.15;
 inline constexpr double early_doubt = 3.0;
 inline constexpr double give_up_limit = 0.5;

@@ -27,7 +27,7 @@ BandLayout = tuple[BitNumbers, ...]
 # Memory that bands may take by default, as copies of the codes.
 MOST_COPIES = 8
 # What a row of a segment takes beyond its code: its id, and its place in ascending id.
-SEGMENT_ROW_BYTES = 16
+SEGMENT_ROW_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,9 +30,8 @@ class Segment:
     ids: Ids
     """By row."""
     core: _core.Segment
-    by_id: NDArray[np.intp] | None
-    """Rows in ascending id; None where the rows are in that order themselves. Of the dtype that
-    np.searchsorted takes as it is: any other it would convert, whole, at each call."""
+    by_id: Rows | None
+    """Rows in ascending id; None where the rows are in that order themselves."""
     bands: tuple[Band, ...] = ()
     """Empty where the segment is only scanned. With bands rows are in the first one's order."""
 
@@ -54,7 +53,7 @@ class Segment:
             codes, ids = codes[order], ids[order]
         by_id = None
         if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
-            by_id = np.argsort(ids)
+            by_id = np.argsort(ids).astype(np.uint32)
         blocks = _core.pack_blocks(codes)
         bands = build_bands(codes, blocks, layout, bitorder)
         core = _core.Segment(blocks, ids, n_bits, [band.core for band in bands])
@@ -78,9 +77,12 @@ class Segment:
 
     def find(self, ids: Ids) -> tuple[Rows, NDArray[np.bool_]]:
         """The rows of the given ids, and which of them are here; rows elsewhere mean nothing."""
-        places = np.searchsorted(self.ids, ids, sorter=self.by_id).clip(max=len(self) - 1)
-        rows = (places if self.by_id is None else self.by_id[places]).astype(np.uint32)
-        return rows, self.ids[rows] == ids
+        if self.by_id is None:
+            places = np.searchsorted(self.ids, ids).clip(max=len(self) - 1)
+            return places.astype(np.uint32), self.ids[places] == ids
+        rows, here = np.empty(len(ids), dtype=np.uint32), np.empty(len(ids), dtype=np.bool_)
+        _core.find_ids(self.ids, self.by_id, ids, rows, here)
+        return rows, here
 
     def codes(self, rows: Rows) -> Codes:
         """The codes of the given rows, (len(rows), n_bytes)."""

@@ -1,0 +1,29 @@
+// The row of an id, in a segment whose rows are not in ascending id.
+#pragma once
+
+#include <cstddef>
+
+#include "engine/types.h"
+
+namespace bitweigh {
+
+// `by_id` has the rows in ascending id. Returns the row, or `rows` if there is no such id, also where
+// `by_id` is damaged and names rows that do not exist.
+inline std::size_t find_row(const Id* ids, const Row* by_id, std::size_t rows, Id wanted) {
+    std::size_t begin = 0;
+    std::size_t end = rows;
+    while (begin < end) {
+        const std::size_t middle = begin + (end - begin) / 2;
+        const Row row = by_id[middle];
+        if (row >= rows) return rows;
+        if (ids[row] == wanted) return row;
+        if (ids[row] < wanted) {
+            begin = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return rows;
+}
+
+}  // namespace bitweigh
