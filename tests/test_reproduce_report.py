@@ -209,10 +209,13 @@ def test_the_papers_figures_stand_in_columns_of_their_own(tmp_path: Path) -> Non
 def test_every_claim_is_on_the_page_with_its_verdict_in_words(tmp_path: Path) -> None:
     results = make_results()
     text = page_of(results, tmp_path)[1].text
-    words = {True: "\u2713 holds", False: "\u2717 does not hold", None: "\u2013 not measured"}
     for claim in claims(results):
         count = f" {claim.held} of {claim.of}" if claim.of else ""
-        assert f"{words[claim.holds]}{count} {claim.text} {claim.evidence}" in text
+        word = {True: "\u2713 holds", None: "\u2013 not measured"}.get(claim.holds)
+        if word is None:
+            few = claim.held >= 0.9 * claim.of
+            word = "\u223c mostly holds" if few else "\u2717 does not hold"
+        assert f"{word}{count} {claim.text} {claim.evidence}" in text
         for exception in claim.exceptions:
             assert exception in text
 
