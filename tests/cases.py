@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import bitweigh
 from bitweigh import _core
 from bitweigh.checks import BitOrder, Codes, Ids
-from bitweigh.index import Method
+from bitweigh.searching import Method
 
 Costs = NDArray[np.float64] | NDArray[np.float32]
 Rng = np.random.Generator

@@ -26,7 +26,7 @@ PYTHON_LAYERS = [
     {"checks", "results", "machine"},
     {"reference", "costs", "bands", "hashers", "evaluation", "datasets", "hardware"},
     {"weighers", "segments"},
-    {"growth"},
+    {"growth", "searching"},
     {"index"},
     {"paper"},
     {"__init__"},
@@ -47,6 +47,7 @@ CPP_LAYERS = [
     {"engine/scan_query"},
     {"engine/probe_query"},
     {"engine/search"},
+    {"engine/range_search"},
     {"paper"},
     {"bindings", "tests"},
 ]

@@ -137,6 +137,16 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "threads zero": (lambda: filled().search(GOOD, 1, threads=0), ValueError, "threads must be"),
     "threads float": (lambda: filled().search(GOOD, 1, threads=2.0), TypeError, "threads must be"),
     "threads positional": (lambda: filled().search(GOOD, 1, 2), TypeError, "positional"),
+    "ties unknown": (lambda: filled().search(GOOD, 1, ties="some"), ValueError, "ties .* 'some'"),
+    "ties all with stats": (
+        lambda: filled().search(GOOD, 1, ties="all", stats=True), ValueError, "without stats"),
+    "radius NaN": (lambda: filled().range_search(GOOD, np.nan), ValueError, "radius .* NaN"),
+    "radius a string": (lambda: filled().range_search(GOOD, "1"), TypeError, "radius"),
+    "radius of another shape": (
+        lambda: filled().range_search(GOOD, np.ones(3)), ValueError, r"radius .* \(1,\), got \(3,\)"),
+    "limit negative": (lambda: filled().range_search(GOOD, 1, limit=-1), ValueError, "limit"),
+    "iterate over several": (
+        lambda: filled().iterate(np.ones((2, 12, 2))), ValueError, "one query"),
     "method unknown": (
         lambda: filled().search(GOOD, 1, method="fast"), ValueError,
         "method must be one of auto, scan, probe, got 'fast'"),

@@ -1,4 +1,4 @@
-"""The tests in C++: the engine's, by several compilers for both CPUs, and of the paper's claims."""
+"""The tests in C++, by several compilers for both CPUs: scans, probing, and the paper's claims."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -20,23 +22,43 @@ PAPER_SOURCES = [
     *(ROOT / f"cpp/paper/{name}.cpp" for name in ("bucket_queue", "pq_table", "substring_table")),
     *sorted((ROOT / "cpp/engine/scan").glob("*.cpp")),
 ]
-SOURCES = sorted(
-    {*(ROOT / "cpp/engine").rglob("*.cpp"), *(ROOT / "cpp/tests").glob("*.cpp")} - {PAPER_TEST}
-)
+ENGINE = sorted((ROOT / "cpp/engine").rglob("*.cpp"))
+# Another one: what only probing uses.
+PROBE_TESTS = [
+    ROOT / f"cpp/tests/{name}_test.cpp"
+    for name in ("allocate", "band_query", "band_table", "probe")
+]
+PROBE_SOURCES = [*ENGINE, *PROBE_TESTS]
+SOURCES = sorted({*ENGINE, *(ROOT / "cpp/tests").glob("*.cpp")} - {PAPER_TEST, *PROBE_TESTS})
 FLAGS = ["-std=c++20", "-O2", "-ffp-contract=off", "-Icpp", "-pthread"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+SANITIZERS = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 AARCH64 = "aarch64-linux-gnu"
 
 
+def skip_or_fail(message: str) -> NoReturn:
+    """Skip, or fail where all tests must run."""
+    if os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
 def need_tool(name: str) -> str:
-    """The path of a program; skips without it, or fails where all tests must run."""
+    """The path of a program; skips or fails without it."""
     path = shutil.which(name)
     if path is None:
-        message = f"{name} is missing: `make tools` installs it"
-        if os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1":
-            pytest.fail(message)
-        pytest.skip(message)
+        skip_or_fail(f"{name} is missing: `make tools` installs it")
     return path
+
+
+def need_sanitizers(compiler: str, folder: Path) -> None:
+    """Skips or fails where a program built with them does not link or start."""
+    source = folder / "empty.cpp"
+    source.write_text("int main() {}")
+    command = [compiler, *SANITIZERS, str(source), "-o", str(folder / "empty")]
+    for step in (command, [str(folder / "empty")]):
+        if subprocess.run(step, capture_output=True, check=False).returncode != 0:
+            skip_or_fail(f"{compiler} has no sanitizers here")
 
 
 def run(*command: str | Path) -> str:
@@ -62,6 +84,14 @@ def build_and_run(
     assert said == "", said
     expected = [part for kernel in kernels for part in ("--expect", kernel)]
     print(run(*([emulator] if emulator else []), program, vectors, *expected))
+
+
+def build_and_run_probe_test(
+    program: Path, compiler: list[str], flags: Sequence[str] = (), emulator: str = ""
+) -> None:
+    said = run(*compiler, *FLAGS, *flags, *WARNINGS, *PROBE_SOURCES, "-o", program)
+    assert said == "", said
+    print(run(*([emulator] if emulator else []), program))
 
 
 def test_the_cpp_tests_pass_with_every_kernel_of_this_machine(
@@ -92,6 +122,24 @@ def test_the_neon_kernel_passes_the_cpp_tests_when_built_by_clang(
     compiler = [need_tool("clang++"), f"--target={AARCH64}", "-static"]
     emulator = need_tool("qemu-aarch64")
     build_and_run(tmp_path / "scan_test", vectors, compiler, ["neon"], emulator)
+
+
+def test_probing_is_exact_and_reads_nothing_out_of_bounds(tmp_path: Path) -> None:
+    compiler = need_tool("g++")
+    need_sanitizers(compiler, tmp_path)
+    build_and_run_probe_test(tmp_path / "probe_test", [compiler], SANITIZERS)
+
+
+@pytest.mark.tools
+def test_probing_is_exact_when_built_by_clang(tmp_path: Path) -> None:
+    build_and_run_probe_test(tmp_path / "probe_test", [need_tool("clang++")])
+
+
+@pytest.mark.tools
+def test_probing_is_exact_with_the_neon_kernel(tmp_path: Path) -> None:
+    compiler = [need_tool(f"{AARCH64}-g++"), "-static"]
+    emulator = need_tool("qemu-aarch64")
+    build_and_run_probe_test(tmp_path / "probe_test", compiler, emulator=emulator)
 
 
 @pytest.mark.parametrize("compiler", ["g++", pytest.param("clang++", marks=pytest.mark.tools)])

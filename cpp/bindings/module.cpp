@@ -4,12 +4,14 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include "engine/band_table.h"
 #include "engine/bits.h"
 #include "engine/id_lookup.h"
+#include "engine/range_search.h"
 #include "engine/scan/scan.h"
 #include "engine/search.h"
 
@@ -64,47 +67,108 @@ void write_counters(const std::vector<SearchCounters>& counters, std::int64_t* o
     }
 }
 
-void search_segments(const std::vector<const SegmentArrays*>& segments, const Costs& costs,
-                     const Output<double, 2>& distances, const Output<Id, 2>& ids,
-                     const Output<std::int64_t, 2>& counters, const std::string& bitorder,
-                     const std::string& method, const std::string& kernel, std::size_t threads,
-                     bool cap_threads, bool single, bool on_main_thread, const Tuning& tuning) {
-    check_costs(costs, single);
-    const std::size_t n_queries = costs.shape(0);
-    const std::size_t k = distances.shape(1);
-    if (costs.shape(1) == 0 || costs.shape(2) != 2 || k == 0 || distances.shape(0) != n_queries ||
-        ids.shape(0) != n_queries || ids.shape(1) != k || counters.shape(0) != n_queries ||
-        counters.shape(1) != std::size(counter_names)) {
-        throw std::invalid_argument("the arrays for the answer do not fit the queries");
+// What every kind of search is asked with, and how.
+struct Ask {
+    std::vector<const SegmentArrays*> segments;
+    Costs costs;
+    std::string bitorder;
+    std::string method;
+    std::string kernel;
+    std::size_t threads;
+    bool cap_threads;
+    bool single;
+    bool on_main_thread;
+    Tuning tuning;
+};
+
+// Checks what an Ask holds and makes a request of it; `views` must outlive the request.
+SearchRequest request_of(const Ask& ask, std::size_t k, std::vector<Segment>& views) {
+    check_costs(ask.costs, ask.single);
+    if (ask.costs.shape(1) == 0 || ask.costs.shape(2) != 2) {
+        throw std::invalid_argument("costs must have shape (nq, n_bits, 2)");
     }
-    std::vector<Segment> views;
-    for (const SegmentArrays* segment : segments) {
-        if (segment->n_bytes != bytes_of(costs.shape(1))) {
+    for (const SegmentArrays* segment : ask.segments) {
+        if (segment->n_bytes != bytes_of(ask.costs.shape(1))) {
             throw std::invalid_argument("a segment has codes of another length than the queries");
         }
         views.push_back(segment->view);
     }
-    std::vector<SearchCounters> counted(n_queries);
-    const SearchRequest request{.segments = views,
-                                .n_bits = costs.shape(1),
-                                .order = order_named(bitorder),
-                                .costs = costs.data(),
-                                .n_queries = n_queries,
-                                .k = k,
-                                .method = method_named(method),
-                                .kernel = &kernel_named(kernel),
-                                .threads = threads,
-                                .cap_threads = cap_threads,
-                                .tuning = tuning};
+    return {.segments = views,
+            .n_bits = ask.costs.shape(1),
+            .order = order_named(ask.bitorder),
+            .costs = ask.costs.data(),
+            .n_queries = ask.costs.shape(0),
+            .k = k,
+            .method = method_named(ask.method),
+            .kernel = &kernel_named(ask.kernel),
+            .threads = ask.threads,
+            .cap_threads = ask.cap_threads,
+            .tuning = ask.tuning};
+}
+
+// Runs work(check) without the GIL; Ctrl-C raises what its handler raises.
+template <class Work>
+void run_interruptibly(bool on_main_thread, Work work) {
     try {
         const nb::gil_scoped_release release;
-        search(request, {distances.data(), ids.data(), counted.data()},
-               SignalCheck(on_main_thread));
+        work(SignalCheck(on_main_thread));
     } catch (const Interrupted&) {
         if (PyErr_Occurred()) throw nb::python_error();
         throw std::runtime_error("the search was interrupted");
     }
+}
+
+void search_segments(const Ask& ask, const Output<double, 2>& distances,
+                     const Output<Id, 2>& ids, const Output<std::int64_t, 2>& counters) {
+    std::vector<Segment> views;
+    const SearchRequest request = request_of(ask, distances.shape(1), views);
+    if (request.k == 0 || distances.shape(0) != request.n_queries ||
+        ids.shape(0) != request.n_queries || ids.shape(1) != request.k ||
+        counters.shape(0) != request.n_queries || counters.shape(1) != std::size(counter_names)) {
+        throw std::invalid_argument("the arrays for the answer do not fit the queries");
+    }
+    std::vector<SearchCounters> counted(request.n_queries);
+    run_interruptibly(ask.on_main_thread, [&](const InterruptCheck& check) {
+        search(request, {distances.data(), ids.data(), counted.data()}, check);
+    });
     write_counters(counted, counters.data());
+}
+
+using Distances = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+using FoundIds = nb::ndarray<nb::numpy, Id, nb::ndim<1>>;
+
+// Writes where the rows of each query begin into lims (nq + 1), and returns distances and ids.
+std::tuple<Distances, FoundIds> range_search_segments(const Ask& ask, const Input<double, 1>& radii, std::size_t limit,
+                                const Output<std::int64_t, 1>& lims,
+                                const Output<std::int64_t, 2>& counters) {
+    std::vector<Segment> views;
+    const SearchRequest request = request_of(ask, 1, views);
+    if (radii.shape(0) != request.n_queries || lims.shape(0) != request.n_queries + 1 ||
+        counters.shape(0) != request.n_queries || counters.shape(1) != std::size(counter_names)) {
+        throw std::invalid_argument("the arrays for the answer do not fit the queries");
+    }
+    std::vector<SearchCounters> counted(request.n_queries);
+    std::vector<std::vector<Neighbour>> found;
+    run_interruptibly(ask.on_main_thread, [&](const InterruptCheck& check) {
+        found = range_search(request, radii.data(), limit, counted.data(), check);
+    });
+    write_counters(counted, counters.data());
+    auto all = std::make_unique<std::pair<std::vector<double>, std::vector<Id>>>();
+    lims.data()[0] = 0;
+    for (std::size_t q = 0; q < found.size(); ++q) {
+        for (const Neighbour& one : found[q]) {
+            all->first.push_back(one.distance);
+            all->second.push_back(one.id);
+        }
+        lims.data()[q + 1] = static_cast<std::int64_t>(all->first.size());
+        found[q] = std::vector<Neighbour>();
+    }
+    auto* pair = all.release();
+    nb::capsule owner(pair, [](void* p) noexcept {
+        delete static_cast<std::pair<std::vector<double>, std::vector<Id>>*>(p);
+    });
+    const std::size_t n = pair->first.size();
+    return {Distances(pair->first.data(), {n}, owner), FoundIds(pair->second.data(), {n}, owner)};
 }
 
 // Memory of `bytes` that `fill(data)` writes without the GIL.
@@ -226,11 +290,29 @@ NB_MODULE(_core, m) {
           "ascending id.");
     m.def("first_stray_row", &stray_row, "codes"_a, "n_bits"_a, "bitorder"_a,
           "First row with an unused bit set, or the number of rows.");
-    m.def("search", &search_segments, "segments"_a, "costs"_a, "distances"_a.noconvert(),
-          "ids"_a.noconvert(), "counters"_a.noconvert(), nb::kw_only(), "bitorder"_a, "method"_a,
-          "kernel"_a, "threads"_a, "cap_threads"_a, "single"_a, "on_main_thread"_a, "tuning"_a,
+    nb::class_<Ask>(m, "Ask", "What a search is asked with: segments, costs, and how to go about it.")
+        .def(
+            "__init__",
+            [](Ask* self, std::vector<const SegmentArrays*> segments, Costs costs,
+               std::string bitorder, std::string method, std::string kernel, std::size_t threads,
+               bool cap_threads, bool single, bool on_main_thread, const Tuning& tuning) {
+                new (self) Ask{std::move(segments), std::move(costs),  std::move(bitorder),
+                               std::move(method),   std::move(kernel), threads,
+                               cap_threads,         single,            on_main_thread,
+                               tuning};
+            },
+            "segments"_a, "costs"_a, nb::kw_only(), "bitorder"_a, "method"_a, "kernel"_a,
+            "threads"_a, "cap_threads"_a, "single"_a, "on_main_thread"_a, "tuning"_a,
+            nb::keep_alive<1, 2>());
+    m.def("search", &search_segments, "ask"_a, "distances"_a.noconvert(), "ids"_a.noconvert(),
+          "counters"_a.noconvert(),
           "Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into\n"
           "counters (nq, len(counter_names)).");
+    m.def("range_search", &range_search_segments, "ask"_a, "radii"_a, "limit"_a,
+          "lims"_a.noconvert(), "counters"_a.noconvert(),
+          "Distances and ids of all rows within each radius; where those of each query begin goes\n"
+          "into lims (nq + 1,).");
+    nb::exception<TooManyRows>(m, "TooManyRowsError", PyExc_ValueError);
     bind_paper(m);
 
     nb::list names;

@@ -99,6 +99,9 @@ public:
     // No row farther than this can be among the K nearest; +inf while fewer than K were met.
     double worst() const { return top_.worst(); }
 
+    // How many rows are kept at the moment.
+    std::size_t kept() const { return top_.size(); }
+
     // What was found, nearest first; to be called once, at the end.
     std::vector<Neighbour> take_sorted();
     // Valid once everything was scanned.

@@ -3,12 +3,14 @@
 from bitweigh import costs, reference
 from bitweigh.index import Index
 from bitweigh.machine import Info, __version__, info
-from bitweigh.results import Memory, SearchResult, SearchStats
+from bitweigh.results import LimitError, Memory, RangeResult, SearchResult, SearchStats
 
 __all__ = [
     "Index",
     "Info",
+    "LimitError",
     "Memory",
+    "RangeResult",
     "SearchResult",
     "SearchStats",
     "__version__",

@@ -147,3 +147,16 @@ def _kind(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} with shape {value.shape}"
     return f"{type(value).__name__} {value!r}"
+
+
+def as_radii(radius: object, nq: int) -> NDArray[np.float64]:
+    """One radius for each query, float64 (nq,); not NaN."""
+    array = as_array(radius, "radius")
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"radius must be numbers, got {array.dtype}")
+    if array.shape not in ((), (nq,)):
+        raise ValueError(f"radius must be a number or have shape ({nq},), got {array.shape}")
+    radii = np.array(np.broadcast_to(array, (nq,)), dtype=np.float64)
+    if np.isnan(radii).any():
+        raise ValueError("radius must not be NaN")
+    return radii

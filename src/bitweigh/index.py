@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Literal, TypeAlias, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,24 +14,21 @@ from bitweigh.checks import (
     Codes,
     as_bitorder,
     as_codes,
-    as_costs,
     as_ids,
     as_integer,
-    as_k,
     as_n_bits,
 )
 from bitweigh.growth import Growth
-from bitweigh.results import Memory, SearchResult, SearchStats
+from bitweigh.results import Memory
+from bitweigh.searching import METHODS, Method, Searchable
 from bitweigh.segments import State
 
 __all__ = ["Index"]
 
-Method: TypeAlias = Literal["auto", "scan", "probe"]
-_METHODS = get_args(Method)
 _MOST_BITS: int = _core.max_band_bits
 
 
-class Index:
+class Index(Searchable):
     """Exact nearest binary codes under a weighted Hamming distance.
 
     A query is an array of costs: ``costs[i, v]`` is paid by a code whose bit i is v, and the
@@ -156,107 +152,6 @@ class Index:
         with self._writing:
             self._state = self._growth.with_rows(self._state, packed, own_ids)
 
-    @overload
-    def search(
-        self,
-        costs: ArrayLike,
-        k: int,
-        *,
-        threads: int | None = None,
-        method: Method = "auto",
-        stats: Literal[False] = False,
-    ) -> SearchResult: ...
-    @overload
-    def search(
-        self,
-        costs: ArrayLike,
-        k: int,
-        *,
-        threads: int | None = None,
-        method: Method = "auto",
-        stats: Literal[True],
-    ) -> tuple[SearchResult, SearchStats]: ...
-    def search(
-        self,
-        costs: ArrayLike,
-        k: int,
-        *,
-        threads: int | None = None,
-        method: Method = "auto",
-        stats: bool = False,
-    ) -> SearchResult | tuple[SearchResult, SearchStats]:
-        """Find the k codes with the smallest distance, exactly.
-
-        Parameters
-        ----------
-        costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
-            ``costs[i, v]`` is paid by a code whose bit i is v. Any finite numbers.
-        k : int
-            How many neighbours, at least 1.
-        threads : int, optional
-            Threads to use. By default as many as the work is worth, at most the CPUs that this
-            process may use, or ``BITWEIGH_THREADS``.
-        method : "auto", "scan" or "probe"
-            How to search; never changes the answer. "auto" probes bands where there are any, and
-            scans where that turns out to be cheaper. "probe" never scans what has bands.
-        stats : bool
-            Also return what the search did.
-
-        Returns
-        -------
-        SearchResult
-            ``distances`` float64 (nq, k) and ``ids`` int64 (nq, k), nearest first, equal distances
-            in ascending id; ``(k,)`` for a single query. If there are fewer than k codes, the rest
-            is +inf and -1. With ``stats=True`` a pair of that and :class:`SearchStats`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument has the wrong dtype or shape, or a cost is not finite, or the absolute
-            values of a query's costs add up to more than 2**1020.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import bitweigh
-        >>> index = bitweigh.Index(n_bits=3)
-        >>> index.add(np.packbits([[0, 0, 1], [1, 0, 1]], axis=1), ids=[7, 3])
-        >>> index.search(np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]]), k=3)
-        SearchResult(distances=array([-0.5,  4.5,  inf]), ids=array([ 7,  3, -1]))
-
-        """
-        checked, single = as_costs(costs, self._n_bits)
-        k = as_k(k)
-        if method not in _METHODS:
-            raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
-        if threads is None:
-            workers = machine.default_threads()
-        else:
-            workers = as_integer(threads, "threads", 1, machine.MAX_THREADS)
-        state = self._state_for(method)
-        distances = np.empty((len(checked), k))
-        ids = np.empty((len(checked), k), dtype=np.int64)
-        counters = np.empty((len(checked), len(SearchStats._fields)), dtype=np.int64)
-        _core.search(
-            [part.core for part in state.parts()],
-            checked,
-            distances,
-            ids,
-            counters,
-            bitorder=self._bitorder,
-            method=method,
-            kernel=self._kernel,
-            threads=workers,
-            cap_threads=threads is None,
-            single=single,
-            on_main_thread=threading.get_ident() == threading.main_thread().ident,
-            tuning=self._tuning,
-        )
-        result = SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
-        if not stats:
-            return result
-        return result, SearchStats(*(counters[0] if single else counters.T))
-
     def build(self) -> None:
         """Build the bands of all rows that have none yet.
 
@@ -301,6 +196,8 @@ class Index:
 
     def _state_for(self, method: Method) -> State:
         """The state, with the bands that the method uses."""
+        if method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
         state = self._state
         if method == "scan":
             return state

@@ -7,7 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Memory", "SearchResult", "SearchStats"]
+__all__ = ["LimitError", "Memory", "RangeResult", "SearchResult", "SearchStats"]
+
+
+class LimitError(ValueError):
+    """More rows are within the radius than the limit allows."""
 
 
 class Memory(NamedTuple):
@@ -43,6 +47,21 @@ class SearchResult(NamedTuple):
     """float64 (nq, k)"""
     ids: NDArray[np.int64]
     """int64 (nq, k)"""
+
+
+class RangeResult(NamedTuple):
+    """All codes within a radius, of one query after the other.
+
+    Those of query q are at ``lims[q]`` to ``lims[q + 1]``, nearest first, equal distances in
+    ascending id.
+    """
+
+    lims: NDArray[np.int64]
+    """int64 (nq + 1,); (2,) for a single query"""
+    distances: NDArray[np.float64]
+    """float64 (lims[-1],)"""
+    ids: NDArray[np.int64]
+    """int64 (lims[-1],)"""
 
 
 class SearchStats(NamedTuple):

@@ -1,0 +1,272 @@
+"""What can be asked of an index: the nearest codes, those within a radius, one after another."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Literal, TypeAlias, get_args, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bitweigh import _core, machine
+from bitweigh.checks import BitOrder, as_costs, as_integer, as_k, as_radii
+from bitweigh.results import LimitError, RangeResult, SearchResult, SearchStats
+from bitweigh.segments import State
+
+__all__ = ["METHODS", "Method", "Searchable"]
+
+Method: TypeAlias = Literal["auto", "scan", "probe"]
+METHODS = get_args(Method)
+_NO_LIMIT = 2**62
+_FIRST_NEIGHBOURS = 16
+
+
+class Searchable(ABC):
+    """Searches over whatever state it is given."""
+
+    _n_bits: int
+    _bitorder: BitOrder
+    # What never changes an answer; tests set it so that few rows reach every path.
+    _kernel: str
+    _tuning: _core.Tuning
+
+    @abstractmethod
+    def _state_for(self, method: Method) -> State:
+        """The state, with the bands that the method uses; checks the method."""
+
+    @overload
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
+        ties: Literal["cut"] = "cut",
+        stats: Literal[False] = False,
+    ) -> SearchResult: ...
+    @overload
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
+        ties: Literal["all"],
+        stats: Literal[False] = False,
+    ) -> RangeResult: ...
+    @overload
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
+        ties: Literal["cut"] = "cut",
+        stats: Literal[True],
+    ) -> tuple[SearchResult, SearchStats]: ...
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
+        ties: Literal["cut", "all"] = "cut",
+        stats: bool = False,
+    ) -> SearchResult | RangeResult | tuple[SearchResult, SearchStats]:
+        """Find the k codes with the smallest distance, exactly.
+
+        Parameters
+        ----------
+        costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
+            ``costs[i, v]`` is paid by a code whose bit i is v. Any finite numbers.
+        k : int
+            How many neighbours, at least 1.
+        threads : int, optional
+            Threads to use. By default as many as the work is worth, at most the CPUs that this
+            process may use, or ``BITWEIGH_THREADS``.
+        method : "auto", "scan" or "probe"
+            How to search; never changes the answer. "auto" probes bands where there are any, and
+            scans where that turns out to be cheaper. "probe" never scans what has bands.
+        ties : "cut" or "all"
+            Which of several codes that are as far as the k-th to return: those with the lowest
+            ids, so that there are k in all, or all of them.
+        stats : bool
+            Also return what the search did; not with ``ties="all"``.
+
+        Returns
+        -------
+        SearchResult
+            ``distances`` float64 (nq, k) and ``ids`` int64 (nq, k), nearest first, equal distances
+            in ascending id; ``(k,)`` for a single query. If there are fewer than k codes, the rest
+            is +inf and -1. With ``stats=True`` a pair of that and :class:`SearchStats`. With
+            ``ties="all"`` a :class:`RangeResult` instead, without padding.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong dtype or shape, or a cost is not finite, or the absolute
+            values of a query's costs add up to more than 2**1020.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=3)
+        >>> index.add(np.packbits([[0, 0, 1], [1, 0, 1]], axis=1), ids=[7, 3])
+        >>> index.search(np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]]), k=3)
+        SearchResult(distances=array([-0.5,  4.5,  inf]), ids=array([ 7,  3, -1]))
+
+        """
+        checked, single = as_costs(costs, self._n_bits)
+        k = as_k(k)
+        if ties not in ("cut", "all") or (ties == "all" and stats):
+            raise ValueError(f"ties must be 'cut', or 'all' without stats, got {ties!r}")
+        state = self._state_for(method)
+        ask = self._ask(state, checked, single, threads, method)
+        distances = np.empty((len(checked), k))
+        ids = np.empty((len(checked), k), dtype=np.int64)
+        counters = np.empty((len(checked), len(SearchStats._fields)), dtype=np.int64)
+        _core.search(ask, distances, ids, counters)
+        if ties == "all":
+            return _within(ask, distances[:, -1].copy(), None)
+        result = SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
+        if not stats:
+            return result
+        return result, SearchStats(*(counters[0] if single else counters.T))
+
+    def range_search(
+        self,
+        costs: ArrayLike,
+        radius: ArrayLike,
+        *,
+        limit: int | None = None,
+        threads: int | None = None,
+        method: Method = "auto",
+    ) -> RangeResult:
+        """Find all codes whose distance is at most `radius`, exactly.
+
+        Parameters
+        ----------
+        costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
+            As in `search`.
+        radius : number or (nq,)
+            The largest distance that counts, not NaN.
+        limit : int, optional
+            Most codes of one query; more raise `LimitError`, and nothing is cut off.
+        threads, method
+            As in `search`.
+
+        Returns
+        -------
+        RangeResult
+            ``lims`` int64 (nq + 1,), ``distances`` float64 and ``ids`` int64 of all queries, one
+            after the other; within a query nearest first, equal distances in ascending id.
+
+        Raises
+        ------
+        LimitError
+            A query has more than `limit` codes within its radius.
+        TypeError, ValueError
+            As in `search`, or the radius is NaN or of another shape.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=3)
+        >>> index.add(np.packbits([[0, 0, 1], [1, 0, 1], [1, 1, 1]], axis=1))
+        >>> hamming = bitweigh.costs.hamming(np.packbits([1, 0, 1]), 3)
+        >>> index.range_search(hamming, 0.5)
+        RangeResult(lims=array([0, 1]), distances=array([0.]), ids=array([1]))
+
+        """
+        checked, single = as_costs(costs, self._n_bits)
+        radii = as_radii(radius, len(checked))
+        if limit is not None:
+            limit = as_integer(limit, "limit", 0, _NO_LIMIT)
+        state = self._state_for(method)
+        return _within(self._ask(state, checked, single, threads, method), radii, limit)
+
+    def iterate(self, costs: ArrayLike) -> Iterator[tuple[float, int]]:
+        """Go through all codes in ascending distance, doing only the work that is asked for.
+
+        What is added later is not seen.
+
+        Parameters
+        ----------
+        costs : float32 or float64 (n_bits, 2)
+            One query.
+
+        Yields
+        ------
+        (distance, id), nearest first, equal distances in ascending id
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=3)
+        >>> index.add(np.packbits([[0, 0, 1], [1, 0, 1], [1, 1, 1]], axis=1))
+        >>> neighbours = index.iterate(bitweigh.costs.hamming(np.packbits([1, 0, 1]), 3))
+        >>> next(neighbours)
+        (0.0, 1)
+
+        """
+        checked, single = as_costs(costs, self._n_bits)
+        if not single:
+            raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
+        return self._neighbours(self._state_for("auto"), checked)
+
+    def _neighbours(self, state: State, costs: NDArray[np.float64]) -> Iterator[tuple[float, int]]:
+        # A longer answer begins with the shorter one, so each search goes on where the last ended.
+        # Asking for four times as many each time costs little more than the last search alone.
+        done, k = 0, _FIRST_NEIGHBOURS
+        while done < state.rows:
+            k = min(k, state.rows)
+            ask = self._ask(state, costs, True, 1, "auto")
+            distances, ids = np.empty((1, k)), np.empty((1, k), dtype=np.int64)
+            _core.search(ask, distances, ids, np.empty((1, len(SearchStats._fields)), np.int64))
+            yield from zip(distances[0, done:].tolist(), ids[0, done:].tolist(), strict=True)
+            done, k = k, 4 * k
+
+    def _ask(
+        self,
+        state: State,
+        costs: NDArray[np.float64],
+        single: bool,
+        threads: int | None,
+        method: Method,
+    ) -> _core.Ask:
+        if threads is None:
+            workers = machine.default_threads()
+        else:
+            workers = as_integer(threads, "threads", 1, machine.MAX_THREADS)
+        return _core.Ask(
+            [part.core for part in state.parts()],
+            costs,
+            bitorder=self._bitorder,
+            method=method,
+            kernel=self._kernel,
+            threads=workers,
+            cap_threads=threads is None,
+            single=single,
+            on_main_thread=threading.get_ident() == threading.main_thread().ident,
+            tuning=self._tuning,
+        )
+
+
+def _within(ask: _core.Ask, radii: NDArray[np.float64], limit: int | None) -> RangeResult:
+    lims = np.empty(len(radii) + 1, dtype=np.int64)
+    counters = np.empty((len(radii), len(SearchStats._fields)), dtype=np.int64)
+    most = _NO_LIMIT if limit is None else limit
+    try:
+        distances, ids = _core.range_search(ask, radii, most, lims, counters)
+    except _core.TooManyRowsError:
+        raise LimitError(f"more than limit = {limit} codes are within the radius") from None
+    return RangeResult(lims, distances, ids.view(np.int64))
