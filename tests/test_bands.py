@@ -82,3 +82,19 @@ def test_a_memory_limit_that_allows_no_band_leaves_the_scan() -> None:
     index.build()
     assert index.memory().directories == 0
     assert index.search(np.ones((64, 2)), 3).ids.tolist() == [0, 1, 2]
+
+
+def test_explain_says_what_was_done_and_why() -> None:
+    index = filled(50_000)
+    costs = bitweigh.costs.hamming(index.codes_of([17])[0], 64)
+    assert index.explain(costs, 1, method="scan").plan == "scan"
+    probed = index.explain(costs, 1)
+    assert probed.plan == "probe"
+    assert probed.counters["probes"] > 0
+    assert probed.predicted_us > 0
+    assert probed.segments[0].bands > 1
+    assert probed.as_dict()["k"] == 1
+    assert "50,000 codes of 64 bits, k = 1" in str(probed)
+    given_up = index.explain(np.random.default_rng(1).standard_normal((64, 2)), 1000)
+    assert given_up.plan == "probe, then scan"
+    assert index.explain(costs, 60_000).reason == "as many codes are wanted as there are"

@@ -26,7 +26,7 @@ PYTHON_LAYERS = [
     {"checks", "results", "machine"},
     {"reference", "costs", "bands", "hashers", "evaluation", "datasets", "hardware"},
     {"weighers", "segments"},
-    {"growth", "searching"},
+    {"explain", "growth", "searching"},
     {"index"},
     {"paper"},
     {"__init__"},

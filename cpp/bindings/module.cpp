@@ -53,7 +53,8 @@ constexpr const char* counter_names[] = {
     "rows_scored_directly", "rows_scanned",  "rows_scanned_wide", "candidates",
     "rescales",             "capped_entries", "probes",           "empty_probes",
     "blocks_probed",        "rounds",         "walks_again",      "exhausted_bands",
-    "duplicates",           "give_ups"};
+    "duplicates",           "give_ups",       "predicted_cost",   "probing_cost",
+    "scan_cost",            "nanoseconds"};
 
 void write_counters(const std::vector<SearchCounters>& counters, std::int64_t* out) {
     for (const SearchCounters& c : counters) {
@@ -61,7 +62,8 @@ void write_counters(const std::vector<SearchCounters>& counters, std::int64_t* o
         for (std::uint64_t count :
              {c.rows_scored_directly, c.rows_scanned, c.rows_scanned_wide, c.candidates, c.rescales,
               c.capped_entries, p.probes, p.empty_probes, p.blocks_probed, p.rounds, p.walks_again,
-              p.exhausted_bands, c.duplicates, p.give_ups}) {
+              p.exhausted_bands, c.duplicates, p.give_ups, p.predicted_cost, p.probing_cost,
+              p.scan_cost, c.nanoseconds}) {
             *out++ = static_cast<std::int64_t>(count);
         }
     }

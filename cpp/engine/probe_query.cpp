@@ -9,6 +9,13 @@
 
 namespace bitweigh {
 
+namespace {
+
+// Nanoseconds; a prediction of more is as good as one of this.
+constexpr float most_predicted = 1e15f;
+
+}  // namespace
+
 ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTable& table,
                        ScanQuery& scan, ProbeSpace& space, const Tuning& tuning)
     : segment_(segment), table_(table), scan_(scan), space_(space), counters_(scan.probe_counters()), tuning_(tuning) {
@@ -38,9 +45,18 @@ void ProbeQuery::prepare(const double* costs) {
 
 bool ProbeQuery::run(bool to_the_end, Checkpoint& checkpoint) {
     to_the_end_ = to_the_end;
+    const bool done = probe(checkpoint);
+    counters_.give_ups += !done;
+    counters_.predicted_cost += static_cast<std::uint64_t>(std::min(std::max(predicted_, spent_), double{most_predicted}));
+    counters_.probing_cost += static_cast<std::uint64_t>(spent_);
+    counters_.scan_cost += static_cast<std::uint64_t>(scan_cost_);
+    return done;
+}
+
+bool ProbeQuery::probe(Checkpoint& checkpoint) {
     // The cheapest key of each band first: their rows often give a bound close to the last one.
     space_.next.assign(space_.bands.size(), 0.0);
-    if (!walk_to_next(checkpoint)) return give_up();
+    if (!walk_to_next(checkpoint)) return false;
     double most = tuning_.first_round_cost;
     while (!all_met_) {
         const double target = next_target();
@@ -48,10 +64,13 @@ bool ProbeQuery::run(bool to_the_end, Checkpoint& checkpoint) {
         ++counters_.rounds;
         const double level = target / static_cast<double>(budget_levels);
         plan(level);
-        if (!to_the_end_ && scan_.worst() < padding_distance && is_too_dear()) return give_up();
+        if (scan_.worst() < padding_distance) {
+            if (predicted_ < 0.0) predicted_ = spent_ + cost_to_finish(space_.plans, most_predicted);
+            if (!to_the_end_ && is_too_dear()) return false;
+        }
         advance(space_.plans, static_cast<float>(most));
         choose_next(level, target);
-        if (!walk_to_next(checkpoint)) return give_up();
+        if (!walk_to_next(checkpoint)) return false;
         most = std::max(1.0, most * round_growth);
     }
     return true;
@@ -75,11 +94,6 @@ bool ProbeQuery::is_too_dear() const {
     const double trust = std::min(1.0, share / give_up_share);
     const double most = scan_cost_ * (early_doubt - (early_doubt - 1.0) * trust) - spent_;
     return cost_to_finish(space_.plans, static_cast<float>(most)) > most;
-}
-
-bool ProbeQuery::give_up() {
-    ++counters_.give_ups;
-    return false;
 }
 
 void ProbeQuery::plan(double level) {

@@ -55,7 +55,7 @@ public:
 private:
     void prepare(const double* costs);
     bool is_too_dear() const;
-    bool give_up();
+    bool probe(Checkpoint& checkpoint);
     // What the limits of the bands must exceed together before the search may end, as far as is known.
     double next_target();
     void plan(double level);
@@ -75,6 +75,7 @@ private:
     double scan_cost_;          // nanoseconds, estimated
     double block_cost_;
     double spent_ = 0.0;
+    double predicted_ = -1.0;   // of all probing, once there is a bound
     std::size_t at_once_ = first_blocks_at_once;
     bool to_the_end_ = false;
     bool all_met_ = false;      // a band has no key left

@@ -22,6 +22,10 @@ void SearchCounters::add(const SearchCounters& other) {
     probing.walks_again += other.probing.walks_again;
     probing.exhausted_bands += other.probing.exhausted_bands;
     probing.give_ups += other.probing.give_ups;
+    probing.predicted_cost += other.probing.predicted_cost;
+    probing.probing_cost += other.probing.probing_cost;
+    probing.scan_cost += other.probing.scan_cost;
+    nanoseconds += other.nanoseconds;
 }
 
 namespace {

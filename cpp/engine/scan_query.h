@@ -26,6 +26,11 @@ struct ProbeCounters {
     std::uint64_t walks_again = 0;      // of a band that was walked before, to a higher limit
     std::uint64_t exhausted_bands = 0;  // bands without a key left, which end a search
     std::uint64_t give_ups = 0;         // segments scanned after all
+    // Nanoseconds by the estimates of tuning.h: all probing as first predicted with a bound, all
+    // probing done, and a scan of the same segments.
+    std::uint64_t predicted_cost = 0;
+    std::uint64_t probing_cost = 0;
+    std::uint64_t scan_cost = 0;
 };
 
 // What a query's search did. Counts depend on the number of threads; the answer does not.
@@ -37,6 +42,7 @@ struct SearchCounters {
     std::uint64_t rescales = 0;              // tables quantised anew because `worst` had halved
     std::uint64_t capped_entries = 0;        // table entries too large for their 8 bits
     std::uint64_t duplicates = 0;            // rows met again while they were kept
+    std::uint64_t nanoseconds = 0;           // by the clock; queries of a tile share theirs evenly
     ProbeCounters probing;
 
     void add(const SearchCounters& other);

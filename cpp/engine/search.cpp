@@ -1,6 +1,7 @@
 #include "engine/search.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -67,6 +68,7 @@ public:
     // Builds the tables, probes, and samples first bounds for what is left to scan. Returns whether
     // anything is; if not, the answer is written.
     bool prepare(ProbeSpace& space, Checkpoint& checkpoint) {
+        const auto start = std::chrono::steady_clock::now();
         tables_.reserve(n_);
         found_.resize(n_);
         counters_.resize(n_);
@@ -78,6 +80,7 @@ public:
             if (probing) probe(q, space, checkpoint);
         }
         if (std::none_of(left_.begin(), left_.end(), [](char left) { return left != 0; })) {
+            count_time(start);
             finish();
             return false;
         }
@@ -86,10 +89,12 @@ public:
             bounds_[q].lower_to(sample_bound(tables_[q], line_, kept(), request_.tuning,
                                              counters_[q], checkpoint));
         }
+        count_time(start);
         return true;
     }
 
     void run_piece(std::size_t piece, Checkpoint& checkpoint) {
+        const auto start = std::chrono::steady_clock::now();
         std::vector<ScanQuery> scans;
         std::vector<std::size_t> queries;
         scans.reserve(n_);
@@ -102,6 +107,7 @@ public:
                    line_.n_blocks() * (piece + 1) / pieces_, checkpoint);
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < queries.size(); ++i) collect(queries[i], scans[i]);
+        count_time(start);
         if (--pieces_left_ == 0) finish();
     }
 
@@ -170,6 +176,13 @@ private:
         merged.erase(std::unique(merged.begin(), merged.end(), same), merged.end());
         merged.resize(std::min(merged.size(), kept()));
         found_[q] = std::move(merged);
+    }
+
+    void count_time(std::chrono::steady_clock::time_point start) {
+        const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
+        for (SearchCounters& own : counters_) {
+            own.nanoseconds += static_cast<std::uint64_t>(spent.count()) / n_;
+        }
     }
 
     void finish() {

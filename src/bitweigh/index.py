@@ -18,6 +18,7 @@ from bitweigh.checks import (
     as_integer,
     as_n_bits,
 )
+from bitweigh.explain import Explanation, explanation_of
 from bitweigh.growth import Growth
 from bitweigh.results import Memory
 from bitweigh.searching import METHODS, Method, Searchable
@@ -168,6 +169,38 @@ class Index(Searchable):
 
         """
         self._build(1)
+
+    def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> Explanation:
+        """Search for one query, and say how it was done and why.
+
+        Parameters
+        ----------
+        costs : float32 or float64 (n_bits, 2)
+            One query.
+        k, method
+            As in `search`.
+
+        Returns
+        -------
+        Explanation
+            The plan, its reason, what was predicted and what was done. ``print`` it, or take
+            ``as_dict()``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.arange(100, dtype=np.uint8).reshape(-1, 1))
+        >>> index.explain(np.ones((8, 2)), 3).plan
+        'scan'
+
+        """
+        if np.ndim(costs) != 2:
+            raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
+        state = self._state_for(method)
+        _, stats = self.search(costs, k, threads=1, method=method, stats=True)
+        return explanation_of(state, self._n_bits, k, stats)
 
     def memory(self) -> Memory:
         """Bytes that the index takes, by part.

@@ -98,3 +98,11 @@ class SearchStats(NamedTuple):
     """Rows met again while they were among the nearest."""
     give_ups: NDArray[np.int64]
     """Segments that were scanned after all, because probing became dearer."""
+    predicted_cost: NDArray[np.int64]
+    """Nanoseconds that all probing was estimated to take, as soon as there was a bound."""
+    probing_cost: NDArray[np.int64]
+    """Nanoseconds that the probing done takes by the same estimates."""
+    scan_cost: NDArray[np.int64]
+    """Nanoseconds that scanning what was probed would take by the same estimates."""
+    nanoseconds: NDArray[np.int64]
+    """By the clock, in the engine. Queries that were scanned together share the time evenly."""
