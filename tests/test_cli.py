@@ -14,6 +14,8 @@ from typer.testing import CliRunner, Result
 import bitweigh
 from bitweigh.cli.app import app
 from bitweigh.reproduce import Plan
+from bitweigh.reproduce import run as running
+from bitweigh.reproduce.measure import Effort, Setting
 from bitweigh.reproduce.published import TABLES
 from bitweigh.reproduce.results import KS, METHODS, Results
 
@@ -119,7 +121,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     """The plans that would be run; nothing is measured."""
     seen = []
 
-    def no_run(plan: Plan, _: object) -> Results:
+    def no_run(plan: Plan, *_: object) -> Results:
         seen.append(plan)
         return Results({}, {})
 
@@ -207,3 +209,24 @@ def test_a_folder_that_cannot_be_made_is_named_in_one_line(tmp_path: Path) -> No
     (tmp_path / "file").touch()
     line = error_of(reproduce(*SMALL, "--out", tmp_path / "file" / "results"))
     assert str(tmp_path / "file" / "results") in line
+
+
+def test_a_run_that_is_stopped_keeps_what_it_has_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    measured = running.measure
+    calls: list[str] = []
+
+    def stopped(setting: Setting, effort: Effort) -> object:
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(setting.weigher)
+        return measured(setting, effort)
+
+    monkeypatch.setattr(running, "measure", stopped)
+    done = reproduce(*SMALL, "--tables", "1", "--out", tmp_path)
+    assert done.exit_code == 130
+    assert "stopped; " in done.stderr
+    kept = Results.load(tmp_path / f"{NAME}.json")
+    assert {cell.bits for cell in kept.cells} == {32}
+    assert kept.settings["quick"] is True

@@ -71,7 +71,10 @@ def reproduce_command(
     plan = Plan.of(data, quick, rows, queries, seed, _numbers(tables))
     try:
         out.mkdir(parents=True, exist_ok=True)
-        results = _measured(plan, console)
+        results = _measured(plan, console, out / f"{NAME}.json")
+    except KeyboardInterrupt:
+        console.print(f"stopped; {out / NAME}.json has what was measured", soft_wrap=True)
+        raise typer.Exit(130) from None
     except (OSError, ImportError, ValueError) as error:
         # One line however long: a terminal wraps it, and a log keeps it whole.
         console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
@@ -86,12 +89,21 @@ def reproduce_command(
     typer.echo(out / f"{NAME}.html")
 
 
-def _measured(plan: Plan, console: Console) -> Results:
-    """Run, with a bar that shows the time left; a log gets a line for each step."""
+def _measured(plan: Plan, console: Console, file: Path) -> Results:
+    """Run, with a bar that shows the time left; a log gets a line for each step.
+
+    The file has what was measured so far, should the run be stopped.
+    """
+
+    def keep(results: Results) -> None:
+        results.save(file)
+
     if not console.is_terminal:
-        return reproduce(
-            plan, lambda share, doing: console.print(f"{share:4.0%}  {doing}", soft_wrap=True)
-        )
+
+        def log(share: float, doing: str) -> None:
+            console.print(f"{share:4.0%}  {doing}", soft_wrap=True)
+
+        return reproduce(plan, log, keep)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -106,7 +118,7 @@ def _measured(plan: Plan, console: Console) -> Results:
         def show(share: float, doing: str) -> None:
             bar.update(task, completed=share, description=doing)
 
-        return reproduce(plan, show)
+        return reproduce(plan, show, keep)
 
 
 def _numbers(text: str | None) -> frozenset[int] | None:

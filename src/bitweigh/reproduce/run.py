@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, product
 from pathlib import Path
@@ -62,8 +62,12 @@ class Plan:
         return cls(folder, tables, scale, QUICK_EFFORT if quick else Effort(), quick)
 
 
-def reproduce(plan: Plan, progress: Progress) -> Results:
-    """Measure everything that the plan names."""
+def _forget(results: Results) -> None:
+    """Keep nothing before the end."""
+
+
+def reproduce(plan: Plan, progress: Progress, keep: Callable[[Results], None] = _forget) -> Results:
+    """Measure everything that the plan names; `keep` is given what there is after each setting."""
     start = time.monotonic()
     results = Results(hardware.facts(), {})
     grid = _grid(plan)
@@ -78,9 +82,15 @@ def reproduce(plan: Plan, progress: Progress) -> Results:
             results.cells.extend(cells)
             results.sweeps.extend(sweeps)
             results.ambiguity.extend(ambiguity)
+            results.settings.update(_settings_used(plan), seconds=_since(start))
+            keep(results)
     progress(1.0, "done")
-    results.settings.update(_settings_used(plan), seconds=round(time.monotonic() - start, 1))
+    results.settings.update(_settings_used(plan), seconds=_since(start))
     return results
+
+
+def _since(start: float) -> float:
+    return round(time.monotonic() - start, 1)
 
 
 def _settings_used(plan: Plan) -> dict[str, object]:
