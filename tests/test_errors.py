@@ -147,6 +147,12 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "limit negative": (lambda: filled().range_search(GOOD, 1, limit=-1), ValueError, "limit"),
     "iterate over several": (
         lambda: filled().iterate(np.ones((2, 12, 2))), ValueError, "one query"),
+    "allow and deny": (
+        lambda: filled().search(GOOD, 1, allow=[1], deny=[2]), ValueError, "allow and deny"),
+    "allow floats": (
+        lambda: filled().search(GOOD, 1, allow=[1.0]), TypeError, "allow must be ids or booleans"),
+    "deny a table": (
+        lambda: filled().search(GOOD, 1, deny=[[1]]), ValueError, r"deny .* got shape \(1, 1\)"),
     "method unknown": (
         lambda: filled().search(GOOD, 1, method="fast"), ValueError,
         "method must be one of auto, scan, probe, got 'fast'"),

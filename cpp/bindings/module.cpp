@@ -72,6 +72,7 @@ void write_counters(const std::vector<SearchCounters>& counters, std::int64_t* o
 // What every kind of search is asked with, and how.
 struct Ask {
     std::vector<const SegmentArrays*> segments;
+    std::vector<const AllowedArrays*> allowed;  // one for each segment, or none at all
     Costs costs;
     std::string bitorder;
     std::string method;
@@ -83,8 +84,31 @@ struct Ask {
     Tuning tuning;
 };
 
+// Segments as a search sees them, with the bands of those that are filtered.
+struct Views {
+    std::vector<Segment> segments;
+    std::vector<std::vector<Band>> bands;
+};
+
+void allow(const AllowedArrays& allowed, Segment& segment, std::vector<Band>& bands) {
+    const std::size_t n_blocks = segment.n_blocks();
+    if (allowed.masks.shape(0) != n_blocks || allowed.rows > segment.rows) {
+        throw std::invalid_argument("a filter does not fit its segment");
+    }
+    segment.allowed = allowed.masks.data();
+    segment.denied_rows = segment.rows - allowed.rows;
+    if (allowed.blocks) {
+        for (std::size_t i = 0; i < allowed.blocks->shape(0); ++i) {
+            if (allowed.blocks->data()[i] >= n_blocks) throw std::out_of_range("no such block");
+        }
+        segment.allowed_blocks = {allowed.blocks->data(), allowed.blocks->shape(0)};
+    }
+    for (Band& band : bands) band.rows.allowed = segment.allowed;
+    segment.bands = bands;
+}
+
 // Checks what an Ask holds and makes a request of it; `views` must outlive the request.
-SearchRequest request_of(const Ask& ask, std::size_t k, std::vector<Segment>& views) {
+SearchRequest request_of(const Ask& ask, std::size_t k, Views& views) {
     check_costs(ask.costs, ask.single);
     if (ask.costs.shape(1) == 0 || ask.costs.shape(2) != 2) {
         throw std::invalid_argument("costs must have shape (nq, n_bits, 2)");
@@ -93,9 +117,17 @@ SearchRequest request_of(const Ask& ask, std::size_t k, std::vector<Segment>& vi
         if (segment->n_bytes != bytes_of(ask.costs.shape(1))) {
             throw std::invalid_argument("a segment has codes of another length than the queries");
         }
-        views.push_back(segment->view);
+        views.segments.push_back(segment->view);
     }
-    return {.segments = views,
+    if (!ask.allowed.empty() && ask.allowed.size() != ask.segments.size()) {
+        throw std::invalid_argument("a filter must be given for each segment");
+    }
+    views.bands.resize(ask.allowed.size());
+    for (std::size_t s = 0; s < ask.allowed.size(); ++s) {
+        views.bands[s] = ask.segments[s]->bands;
+        allow(*ask.allowed[s], views.segments[s], views.bands[s]);
+    }
+    return {.segments = views.segments,
             .n_bits = ask.costs.shape(1),
             .order = order_named(ask.bitorder),
             .costs = ask.costs.data(),
@@ -122,7 +154,7 @@ void run_interruptibly(bool on_main_thread, Work work) {
 
 void search_segments(const Ask& ask, const Output<double, 2>& distances,
                      const Output<Id, 2>& ids, const Output<std::int64_t, 2>& counters) {
-    std::vector<Segment> views;
+    Views views;
     const SearchRequest request = request_of(ask, distances.shape(1), views);
     if (request.k == 0 || distances.shape(0) != request.n_queries ||
         ids.shape(0) != request.n_queries || ids.shape(1) != request.k ||
@@ -143,7 +175,7 @@ using FoundIds = nb::ndarray<nb::numpy, Id, nb::ndim<1>>;
 std::tuple<Distances, FoundIds> range_search_segments(const Ask& ask, const Input<double, 1>& radii, std::size_t limit,
                                 const Output<std::int64_t, 1>& lims,
                                 const Output<std::int64_t, 2>& counters) {
-    std::vector<Segment> views;
+    Views views;
     const SearchRequest request = request_of(ask, 1, views);
     if (radii.shape(0) != request.n_queries || lims.shape(0) != request.n_queries + 1 ||
         counters.shape(0) != request.n_queries || counters.shape(1) != std::size(counter_names)) {
@@ -277,6 +309,15 @@ NB_MODULE(_core, m) {
         .def(nb::init<Blocks, Ids, std::size_t, std::vector<const BandArrays*>>(), "blocks"_a,
              "ids"_a, "n_bits"_a, "bands"_a);
 
+    nb::class_<AllowedArrays>(m, "Allowed", "Which rows of a segment a search may return.")
+        .def(
+            "__init__",
+            [](AllowedArrays* self, Input<std::uint32_t, 1> masks, std::size_t rows,
+               std::optional<Input<std::uint32_t, 1>> blocks) {
+                new (self) AllowedArrays{std::move(masks), rows, std::move(blocks)};
+            },
+            "masks"_a, "rows"_a, "blocks"_a.none());
+
     m.def("kernel_names", &kernel_names, "Kernels that this machine can run, fastest first.");
     m.def("pack_blocks", &pack, "codes"_a, "Codes (n, n_bytes) as blocks of 32 rows.");
     m.def("pack_in_order", &pack_in_order, "codes"_a, "rows"_a,
@@ -295,17 +336,18 @@ NB_MODULE(_core, m) {
     nb::class_<Ask>(m, "Ask", "What a search is asked with: segments, costs, and how to go about it.")
         .def(
             "__init__",
-            [](Ask* self, std::vector<const SegmentArrays*> segments, Costs costs,
+            [](Ask* self, std::vector<const SegmentArrays*> segments,
+               std::vector<const AllowedArrays*> allowed, Costs costs,
                std::string bitorder, std::string method, std::string kernel, std::size_t threads,
                bool cap_threads, bool single, bool on_main_thread, const Tuning& tuning) {
-                new (self) Ask{std::move(segments), std::move(costs),  std::move(bitorder),
-                               std::move(method),   std::move(kernel), threads,
-                               cap_threads,         single,            on_main_thread,
-                               tuning};
+                new (self) Ask{std::move(segments), std::move(allowed), std::move(costs),
+                               std::move(bitorder), std::move(method),  std::move(kernel),
+                               threads,             cap_threads,        single,
+                               on_main_thread,      tuning};
             },
-            "segments"_a, "costs"_a, nb::kw_only(), "bitorder"_a, "method"_a, "kernel"_a,
-            "threads"_a, "cap_threads"_a, "single"_a, "on_main_thread"_a, "tuning"_a,
-            nb::keep_alive<1, 2>());
+            "segments"_a, "allowed"_a, "costs"_a, nb::kw_only(), "bitorder"_a, "method"_a,
+            "kernel"_a, "threads"_a, "cap_threads"_a, "single"_a, "on_main_thread"_a, "tuning"_a,
+            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
     m.def("search", &search_segments, "ask"_a, "distances"_a.noconvert(), "ids"_a.noconvert(),
           "counters"_a.noconvert(),
           "Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into\n"

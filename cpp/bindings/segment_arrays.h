@@ -32,6 +32,13 @@ struct BandArrays {
     }
 };
 
+// Which rows of a segment a search may return.
+struct AllowedArrays {
+    Input<std::uint32_t, 1> masks;                  // by 32 rows, a bit for each
+    std::size_t rows;                               // how many
+    std::optional<Input<std::uint32_t, 1>> blocks;  // where they are few: those with any, ascending
+};
+
 struct SegmentArrays {
     Blocks blocks;
     Ids ids;

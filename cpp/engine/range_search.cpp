@@ -30,7 +30,8 @@ public:
         for (const Segment& segment : request_.segments) {
             bool met = false;
             // Without a bound there is nothing that probing could leave out.
-            if (!segment.bands.empty() && request_.method != Method::scan && radius_ < padding_distance) {
+            if (!segment.bands.empty() && segment.allowed_blocks.data() == nullptr &&
+                request_.method != Method::scan && radius_ < padding_distance) {
                 ProbeQuery probing(segment, costs_, table_, scan_, space, request_.tuning);
                 met = probing.run(request_.method == Method::probe, checkpoint);
                 check_limit(segment.bands.size() + 1);
@@ -49,6 +50,10 @@ public:
 
 private:
     void scan(const Segment& segment, Checkpoint& checkpoint) {
+        if (segment.allowed_blocks.data() != nullptr) {
+            scan_.scan_allowed(segment, 0, segment.n_blocks(), checkpoint);
+            return;
+        }
         const std::size_t block_bytes = bytes_of(request_.n_bits) * block_rows;
         const std::size_t chunk = std::max<std::size_t>(4, chunk_bytes / block_bytes);
         std::vector<Hit> hits(std::min(chunk, segment.n_blocks()));

@@ -39,7 +39,8 @@ double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t
                     const Tuning& tuning, SearchCounters& counters, Checkpoint& checkpoint) {
     const std::size_t wanted = std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
     const std::size_t sample = blocks_of(wanted);
-    if (sample >= line.n_blocks()) return padding_distance;
+    // A sample of a filtered line may hold few rows that count, or none.
+    if (sample >= line.n_blocks() || line.filtered()) return padding_distance;
     const auto block_at = [&](std::size_t i, auto visit) {
         const std::size_t at = i * line.n_blocks() / sample;
         line.visit(at, at + 1, [&](const Segment& segment, std::size_t block, std::size_t) {
@@ -103,6 +104,25 @@ void ScanQuery::scan_listed(const BlockList& list, std::size_t first, std::size_
     bound_.lower_to(top_.worst());
 }
 
+void ScanQuery::scan_allowed(const Segment& segment, std::size_t begin, std::size_t end,
+                             Checkpoint& checkpoint) {
+    const std::size_t block_bytes = costs_.n_bytes() * block_rows;
+    BlockList list;
+    std::vector<Hit> hits(blocks_at_once);
+    const auto scan_list = [&] {
+        scan_listed(list, 0, list.size(), hits.data());
+        checkpoint.done(list.size() * block_bytes);
+        list.clear();
+    };
+    const auto& blocks = segment.allowed_blocks;
+    for (auto at = std::lower_bound(blocks.begin(), blocks.end(), begin);
+         at != blocks.end() && *at < end; ++at) {
+        list.push_back(segment, *at, block_bytes);
+        if (list.size() == blocks_at_once) scan_list();
+    }
+    scan_list();
+}
+
 bool ScanQuery::ready() {
     top_.lower_bound_to(bound_.get());
     if (top_.worst() == padding_distance) return false;
@@ -137,9 +157,12 @@ std::vector<Neighbour> ScanQuery::take_sorted() {
 void ScanQuery::score_all(const BlockRows& rows, std::size_t block) {
     double distances[block_rows];
     costs_.distances(rows.blocks + block * costs_.n_bytes() * block_rows, distances);
-    const auto n = static_cast<std::size_t>(std::popcount(rows.rows_in(block)));
-    for (std::size_t r = 0; r < n; ++r) offer(rows, block * block_rows + r, distances[r]);
-    counters_.rows_scored_directly += n;
+    std::uint32_t left = rows.rows_in(block);
+    counters_.rows_scored_directly += static_cast<std::uint64_t>(std::popcount(left));
+    for (; left != 0; left &= left - 1) {
+        const auto r = static_cast<std::size_t>(std::countr_zero(left));
+        offer(rows, block * block_rows + r, distances[r]);
+    }
 }
 
 void ScanQuery::verify(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows) {

@@ -102,6 +102,10 @@ public:
     // The same for n blocks of any bands, in any order.
     void scan_listed(const BlockList& list, std::size_t first, std::size_t n, Hit* hits);
 
+    // Those of blocks [begin, end) that the segment lists as having rows that are allowed.
+    void scan_allowed(const Segment& segment, std::size_t begin, std::size_t end,
+                      Checkpoint& checkpoint);
+
     // No row farther than this can be among the K nearest; +inf while fewer than K were met.
     double worst() const { return top_.worst(); }
 

@@ -131,7 +131,7 @@ private:
         for (std::size_t s = 0; s < request_.segments.size(); ++s) {
             const Segment& segment = request_.segments[s];
             const bool to_the_end = request_.method == Method::probe;
-            if (segment.bands.empty()) continue;
+            if (segment.bands.empty() || segment.allowed_blocks.data() != nullptr) continue;
             ProbeQuery probing(segment, costs_of(q), tables_[q], scan, space, request_.tuning);
             left(q, s) = !probing.run(to_the_end, checkpoint);
         }
@@ -146,6 +146,12 @@ private:
         std::size_t seen = 0;
         line_.visit(begin, end, [&](const Segment& segment, std::size_t from, std::size_t to) {
             const auto s = static_cast<std::size_t>(&segment - request_.segments.data());
+            if (segment.allowed_blocks.data() != nullptr) {
+                for (std::size_t i = 0; i < scans.size(); ++i) {
+                    if (left(queries[i], s)) scans[i].scan_allowed(segment, from, to, checkpoint);
+                }
+                return;
+            }
             while (from < to) {
                 const std::size_t wanted = std::max(first_chunk_blocks, seen / chunk_growth);
                 const std::size_t size = std::min({wanted, most, to - from});

@@ -17,21 +17,28 @@ struct BlockRows {
     const Id* ids;               // by row
     std::size_t rows;            // < max_segment_rows
     const Row* row_numbers;      // by position; null where positions are rows
+    // By 32 rows, a bit for each: those that a search may return. Null: all.
+    const std::uint32_t* allowed = nullptr;
 
     std::size_t n_blocks() const { return blocks_of(rows); }
 
-    // The positions of a block that exist; only the last block has fewer than 32.
+    // The positions of a block that count: those that exist (only the last block has fewer than 32)
+    // and, where that can be seen without looking at each, that are allowed.
     std::uint32_t rows_in(std::size_t block) const {
         const std::size_t left = rows - block * block_rows;
-        return left >= block_rows ? ~std::uint32_t{0} : (std::uint32_t{1} << left) - 1;
+        const std::uint32_t existing =
+            left >= block_rows ? ~std::uint32_t{0} : (std::uint32_t{1} << left) - 1;
+        return allowed && !row_numbers ? existing & allowed[block] : existing;
     }
 
-    // Where the id at a position is, null if the row number is damaged: it may come from a mapped
-    // file that nobody has verified.
+    // Where the id at a position is; null if that row is not allowed, or if its number is damaged: it
+    // may come from a mapped file that nobody has verified.
     const Id* id_at(std::size_t position) const {
         if (row_numbers == nullptr) return ids + position;
         const Row row = row_numbers[position];
-        return row < rows ? ids + row : nullptr;
+        if (row >= rows) return nullptr;
+        if (allowed && !(allowed[row / block_rows] >> (row % block_rows) & 1)) return nullptr;
+        return ids + row;
     }
 };
 
@@ -46,6 +53,9 @@ inline constexpr std::size_t max_band_bits = 24;
 
 struct Segment : BlockRows {
     std::span<const Band> bands;  // empty: to be scanned
+    std::size_t denied_rows = 0;  // that a search may not return
+    // Where few rows are allowed, the blocks that have any: the others need not be read. Null: all.
+    std::span<const std::uint32_t> allowed_blocks = {};
 };
 
 // The segments of a search, one after the other, as one line of blocks that can be cut anywhere.
@@ -55,12 +65,15 @@ public:
         for (const Segment& segment : segments) {
             starts_.push_back(n_blocks_);
             n_blocks_ += segment.n_blocks();
-            rows_ += segment.rows;
+            rows_ += segment.rows - segment.denied_rows;
+            filtered_ = filtered_ || segment.allowed;
         }
     }
 
     std::size_t n_blocks() const { return n_blocks_; }
+    // Rows that a search may return, and whether there are others.
     std::size_t rows() const { return rows_; }
+    bool filtered() const { return filtered_; }
 
     // Calls visit(segment, begin, end) for each segment that has blocks in [begin, end) of the
     // line, with the block numbers that they have in the segment.
@@ -80,6 +93,7 @@ private:
     std::vector<std::size_t> starts_;
     std::size_t n_blocks_ = 0;
     std::size_t rows_ = 0;
+    bool filtered_ = false;
 };
 
 }  // namespace bitweigh

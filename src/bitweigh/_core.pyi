@@ -50,6 +50,11 @@ class Segment:
 
     def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_bits: int, bands: Sequence[Band]) -> None: ...
 
+class Allowed:
+    """Which rows of a segment a search may return."""
+
+    def __init__(self, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: int, blocks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> None: ...
+
 def kernel_names() -> list[str]:
     """Kernels that this machine can run, fastest first."""
 
@@ -81,7 +86,7 @@ def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, Non
 class Ask:
     """What a search is asked with: segments, costs, and how to go about it."""
 
-    def __init__(self, segments: Sequence[Segment], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], *, bitorder: str, method: str, kernel: str, threads: int, cap_threads: bool, single: bool, on_main_thread: bool, tuning: Tuning) -> None: ...
+    def __init__(self, segments: Sequence[Segment], allowed: Sequence[Allowed], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], *, bitorder: str, method: str, kernel: str, threads: int, cap_threads: bool, single: bool, on_main_thread: bool, tuning: Tuning) -> None: ...
 
 def search(ask: Ask, distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
     """

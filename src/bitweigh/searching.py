@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh import _core, machine
 from bitweigh.checks import BitOrder, as_costs, as_integer, as_k, as_radii
+from bitweigh.filters import Filter, as_filter
 from bitweigh.results import LimitError, RangeResult, SearchResult, SearchStats
 from bitweigh.segments import State
 
@@ -44,6 +45,8 @@ class Searchable(ABC):
         *,
         threads: int | None = None,
         method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
         ties: Literal["cut"] = "cut",
         stats: Literal[False] = False,
     ) -> SearchResult: ...
@@ -55,6 +58,8 @@ class Searchable(ABC):
         *,
         threads: int | None = None,
         method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
         ties: Literal["all"],
         stats: Literal[False] = False,
     ) -> RangeResult: ...
@@ -66,6 +71,8 @@ class Searchable(ABC):
         *,
         threads: int | None = None,
         method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
         ties: Literal["cut"] = "cut",
         stats: Literal[True],
     ) -> tuple[SearchResult, SearchStats]: ...
@@ -76,6 +83,8 @@ class Searchable(ABC):
         *,
         threads: int | None = None,
         method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
         ties: Literal["cut", "all"] = "cut",
         stats: bool = False,
     ) -> SearchResult | RangeResult | tuple[SearchResult, SearchStats]:
@@ -93,6 +102,9 @@ class Searchable(ABC):
         method : "auto", "scan" or "probe"
             How to search; never changes the answer. "auto" probes bands where there are any, and
             scans where that turns out to be cheaper. "probe" never scans what has bands.
+        allow, deny : integers or booleans (L,), optional
+            One of them: only these codes, or all but these. Integers are ids, and ids that are not
+            in the index are ignored; booleans speak of the ids 0 to L - 1 and name no other.
         ties : "cut" or "all"
             Which of several codes that are as far as the k-th to return: those with the lowest
             ids, so that there are k in all, or all of them.
@@ -127,8 +139,8 @@ class Searchable(ABC):
         k = as_k(k)
         if ties not in ("cut", "all") or (ties == "all" and stats):
             raise ValueError(f"ties must be 'cut', or 'all' without stats, got {ties!r}")
-        state = self._state_for(method)
-        ask = self._ask(state, checked, single, threads, method)
+        wanted = as_filter(allow, deny)
+        ask = self._ask(self._state_for(method), checked, single, threads, method, wanted)
         distances = np.empty((len(checked), k))
         ids = np.empty((len(checked), k), dtype=np.int64)
         counters = np.empty((len(checked), len(SearchStats._fields)), dtype=np.int64)
@@ -148,6 +160,8 @@ class Searchable(ABC):
         limit: int | None = None,
         threads: int | None = None,
         method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
     ) -> RangeResult:
         """Find all codes whose distance is at most `radius`, exactly.
 
@@ -159,7 +173,7 @@ class Searchable(ABC):
             The largest distance that counts, not NaN.
         limit : int, optional
             Most codes of one query; more raise `LimitError`, and nothing is cut off.
-        threads, method
+        threads, method, allow, deny
             As in `search`.
 
         Returns
@@ -190,10 +204,13 @@ class Searchable(ABC):
         radii = as_radii(radius, len(checked))
         if limit is not None:
             limit = as_integer(limit, "limit", 0, _NO_LIMIT)
-        state = self._state_for(method)
-        return _within(self._ask(state, checked, single, threads, method), radii, limit)
+        wanted = as_filter(allow, deny)
+        ask = self._ask(self._state_for(method), checked, single, threads, method, wanted)
+        return _within(ask, radii, limit)
 
-    def iterate(self, costs: ArrayLike) -> Iterator[tuple[float, int]]:
+    def iterate(
+        self, costs: ArrayLike, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None
+    ) -> Iterator[tuple[float, int]]:
         """Go through all codes in ascending distance, doing only the work that is asked for.
 
         What is added later is not seen.
@@ -202,6 +219,8 @@ class Searchable(ABC):
         ----------
         costs : float32 or float64 (n_bits, 2)
             One query.
+        allow, deny
+            As in `search`.
 
         Yields
         ------
@@ -221,18 +240,23 @@ class Searchable(ABC):
         checked, single = as_costs(costs, self._n_bits)
         if not single:
             raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
-        return self._neighbours(self._state_for("auto"), checked)
+        ask = self._ask(self._state_for("auto"), checked, True, 1, "auto", as_filter(allow, deny))
+        return self._neighbours(ask)
 
-    def _neighbours(self, state: State, costs: NDArray[np.float64]) -> Iterator[tuple[float, int]]:
+    def _neighbours(self, ask: _core.Ask) -> Iterator[tuple[float, int]]:
         # A longer answer begins with the shorter one, so each search goes on where the last ended.
         # Asking for four times as many each time costs little more than the last search alone.
         done, k = 0, _FIRST_NEIGHBOURS
-        while done < state.rows:
-            k = min(k, state.rows)
-            ask = self._ask(state, costs, True, 1, "auto")
+        counters = np.empty((1, len(SearchStats._fields)), dtype=np.int64)
+        while True:
             distances, ids = np.empty((1, k)), np.empty((1, k), dtype=np.int64)
-            _core.search(ask, distances, ids, np.empty((1, len(SearchStats._fields)), np.int64))
-            yield from zip(distances[0, done:].tolist(), ids[0, done:].tolist(), strict=True)
+            _core.search(ask, distances, ids, counters)
+            found = int(np.count_nonzero(ids >= 0))
+            yield from zip(
+                distances[0, done:found].tolist(), ids[0, done:found].tolist(), strict=True
+            )
+            if found < k:
+                return
             done, k = k, 4 * k
 
     def _ask(
@@ -242,6 +266,7 @@ class Searchable(ABC):
         single: bool,
         threads: int | None,
         method: Method,
+        wanted: Filter | None,
     ) -> _core.Ask:
         if threads is None:
             workers = machine.default_threads()
@@ -249,6 +274,7 @@ class Searchable(ABC):
             workers = as_integer(threads, "threads", 1, machine.MAX_THREADS)
         return _core.Ask(
             [part.core for part in state.parts()],
+            [] if wanted is None else [wanted.allowed(part) for part in state.parts()],
             costs,
             bitorder=self._bitorder,
             method=method,

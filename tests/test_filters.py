@@ -1,0 +1,109 @@
+"""Filters: exact among the rows that are allowed, whichever way they are named."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+from cases import Case, Setting, cases, settings_to_run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import bitweigh
+from bitweigh import SearchResult
+
+
+def own_ids(case: Case) -> NDArray[np.int64]:
+    return np.arange(len(case.codes)) if case.ids is None else case.ids
+
+
+def among(case: Case, keep: NDArray[np.bool_], k: int) -> SearchResult:
+    """The answer by definition, had only these rows been added."""
+    return bitweigh.reference.search(
+        case.codes[keep], case.costs, k, ids=own_ids(case)[keep], bitorder=case.bitorder
+    )
+
+
+def assert_same(found: SearchResult, expected: SearchResult) -> None:
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_array_equal(found.distances.view(np.int64), expected.distances.view(np.int64))
+
+
+@settings(max_examples=400)
+@given(
+    cases(),
+    settings_to_run(),
+    st.sampled_from([0.0, 0.005, 0.1, 0.5, 0.99, 1.0]),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_search_equals_the_definition_among_what_is_allowed(
+    case: Case, setting: Setting, share: float, deny: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    keep = rng.random(len(case.codes)) < share
+    # Named in any order, with ids that the index does not have.
+    named = own_ids(case)[~keep if deny else keep]
+    named = rng.permutation(np.concatenate([named, [2**60, 2**61]]))
+    wanted = {"deny" if deny else "allow": named}
+    index = setting.index(case)
+    found = index.search(
+        case.costs, case.k, threads=setting.threads, method=setting.method, **wanted
+    )
+    assert_same(found, among(case, keep, case.k))
+
+
+@settings(max_examples=100)
+@given(cases(most_queries=1), settings_to_run(), st.floats(0, 1), st.integers(0, 2**32 - 1))
+def test_range_search_and_iterator_keep_to_what_is_allowed(
+    case: Case, setting: Setting, share: float, seed: int
+) -> None:
+    if len(case.costs) == 0:
+        return
+    rng = np.random.default_rng(seed)
+    keep = rng.random(len(case.codes)) < share
+    allow = own_ids(case)[keep]
+    index = setting.index(case)
+    costs = case.costs if case.costs.ndim == 2 else case.costs[0]
+    one = Case(case.n_bits, case.bitorder, case.codes, case.ids, costs, 1)
+    n = int(keep.sum())
+    expected = among(one, keep, max(1, n))
+    radius = expected.distances[n // 2] if n else 0.0
+    within = int((expected.distances[:n] <= radius).sum())
+    found = index.range_search(costs, radius, allow=allow, method=setting.method)
+    np.testing.assert_array_equal(found.ids, expected.ids[:within])
+    walked = list(islice(index.iterate(costs, allow=allow), 40))
+    assert [own for _, own in walked] == expected.ids[: min(n, 40)].tolist()
+
+
+def test_booleans_speak_of_the_ids_from_0_on_and_name_no_other() -> None:
+    index = bitweigh.Index(8)
+    index.add(np.zeros((5, 1), dtype=np.uint8), ids=[0, 1, 2, 3, 100])
+    costs = np.ones((8, 2))
+    flags = np.array([True, False, True])
+    assert index.search(costs, 5, allow=flags).ids.tolist() == [0, 2, -1, -1, -1]
+    assert index.search(costs, 5, deny=flags).ids.tolist() == [1, 3, 100, -1, -1]
+
+
+@pytest.mark.parametrize("share", [0.0001, 0.01, 0.5, 0.99])
+def test_few_blocks_are_read_where_few_rows_are_allowed(share: float) -> None:
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 256, (40_000, 8), dtype=np.uint8)
+    index = bitweigh.Index(64)
+    index.add(codes)
+    costs = rng.standard_normal((64, 2))
+    allow = np.flatnonzero(rng.random(40_000) < share)
+    found, stats = index.search(costs, 3, allow=allow, stats=True)
+    expected = bitweigh.reference.search(codes[allow], costs, 3, ids=allow)
+    assert_same(found, expected)
+    looked_at = stats.rows_scanned + stats.rows_scored_directly
+    assert looked_at <= 32 * len(allow) if share < 0.01 else looked_at > 0
+
+
+def test_nothing_allowed_finds_nothing() -> None:
+    index = bitweigh.Index(8)
+    index.add(np.arange(50, dtype=np.uint8).reshape(-1, 1))
+    assert index.search(np.ones((8, 2)), 2, allow=[]).ids.tolist() == [-1, -1]
+    assert index.search(np.ones((8, 2)), 2, deny=range(49)).ids.tolist() == [49, -1]
