@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import bitweigh
 from bitweigh.bands import BandOptions
+from bitweigh.checks import BitOrder
 
 
 def filled(n: int, n_bits: int = 64, **options: int) -> bitweigh.Index:
@@ -24,15 +25,48 @@ def filled(n: int, n_bits: int = 64, **options: int) -> bitweigh.Index:
     st.none() | st.integers(1, 30),
     st.none() | st.integers(1, 24),
 )
-def test_bands_take_distinct_bits_of_the_code(
+def test_the_shape_of_bands_fits_the_code(
     n: int, n_bits: int, bands: int | None, band_bits: int | None
 ) -> None:
-    layout = BandOptions(bands, band_bits).layout(n, n_bits)
+    count, width = BandOptions(bands, band_bits).shape(n, n_bits)
+    assert count == (min(bands, n_bits) if bands else count)
+    assert 1 <= count <= max(8, bands or 0)
+    assert 1 <= width <= min(24, n_bits)
+
+
+@given(
+    st.integers(1, 300),
+    st.integers(1, 200),
+    st.none() | st.integers(1, 12),
+    st.none() | st.integers(1, 24),
+    st.sampled_from(["big", "little"]),
+)
+def test_bands_take_distinct_bits_of_the_code(
+    n: int, n_bits: int, bands: int | None, band_bits: int | None, bitorder: BitOrder
+) -> None:
+    bits = np.random.default_rng(n).random((n, n_bits)) < 0.3
+    codes = np.packbits(bits, axis=1, bitorder=bitorder)
+    layout = BandOptions(bands, band_bits).layout(codes, n_bits, bitorder)
     taken = np.concatenate(layout)
     assert len(np.unique(taken)) == len(taken)
     assert taken.max() < n_bits
     assert all(1 <= len(bits) <= 24 for bits in layout)
-    assert len(layout) == min(bands, n_bits) if bands else len(layout) <= 8
+
+
+@pytest.mark.parametrize("bitorder", ["big", "little"])
+def test_bits_that_say_the_same_go_to_different_bands(bitorder: BitOrder) -> None:
+    bits = np.random.default_rng(0).random((3000, 16)) < 0.5
+    doubled = np.repeat(bits, 2, axis=1)  # bits 2 i and 2 i + 1 are equal
+    codes = np.packbits(doubled, axis=1, bitorder=bitorder)
+    for band in BandOptions(4, 8).layout(codes, 32, bitorder):
+        assert len(np.unique(band // 2)) == len(band)
+
+
+def test_a_bit_that_never_changes_is_left_out_where_not_all_are_wanted() -> None:
+    bits = np.random.default_rng(0).random((3000, 24)) < 0.5
+    bits[:, [3, 17]] = True
+    taken = np.concatenate(BandOptions(2, 11).layout(np.packbits(bits, axis=1), 24, "big"))
+    assert sorted(set(range(24)) - set(taken.tolist())) == [3, 17]
 
 
 def test_a_small_index_has_no_bands_until_they_are_asked_for() -> None:

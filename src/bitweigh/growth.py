@@ -71,10 +71,11 @@ class Growth:
     def _banded(self, segment: Segment, least_rows: int) -> Segment:
         if segment.bands or len(segment) < least_rows:
             return segment
-        layout = self.band_options.layout(len(segment), self.n_bits)
+        codes = segment.all_codes()
+        layout = self.band_options.layout(codes, self.n_bits, self.bitorder)
         if not layout:
             return segment
-        return Segment.build(segment.all_codes(), segment.ids, self.n_bits, layout, self.bitorder)
+        return Segment.build(codes, segment.ids, self.n_bits, layout, self.bitorder)
 
 
 def _ids_from(first: int, n: int) -> Ids:
