@@ -112,8 +112,8 @@ def spread_layout(
 
     Bits that depend on each other waste keys: some never occur, and others have too many rows. On
     a million codes by LSH a search looks at a fifth to a quarter fewer blocks than with adjacent
-    bits. The bits that vary most are taken first, each for the band whose bits it is least correlated
-    with, in a sample; those that vary least are left out where not all are wanted.
+    bits. The bits that vary most are taken first, each for the band whose bits it is least
+    correlated with, in a sample; those that vary least are left out where not all are wanted.
     """
     rows = np.random.default_rng(0).choice(len(codes), min(len(codes), SAMPLE_ROWS), replace=False)
     bits = np.unpackbits(codes[rows], axis=1, count=n_bits, bitorder=bitorder).astype(np.float32)
