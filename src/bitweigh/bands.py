@@ -122,11 +122,16 @@ def spread_layout(
     bits /= np.maximum(spreads, 1e-6)
     squared = np.square(bits.T @ bits / len(bits))
     bands: list[list[int]] = [[] for _ in range(count)]
+    room = np.full(count, min(width, -(-n_bits // count)))
+    # By band and bit: how much a bit depends on those in the band. A sample tells a few digits; for
+    # equal ones the emptier band is taken.
+    shared = np.zeros((count, n_bits), dtype=np.float32)
     for bit in np.argsort(-spreads, kind="stable")[: count * width].tolist():
-        free = [band for band in bands if len(band) < min(width, -(-n_bits // count))]
-        # Equal to a few digits goes to the emptier band: a sample cannot tell them apart.
-        best = min(free, key=lambda band: (round(float(squared[bit, band].sum()), 3), len(band)))
-        best.append(bit)
+        sizes = [len(band) for band in bands]
+        measure = np.where(room > sizes, shared[:, bit].round(3) + 1e-5 * np.array(sizes), np.inf)
+        best = int(np.argmin(measure))
+        bands[best].append(bit)
+        shared[best] += squared[bit]
     return tuple(np.array(sorted(band), dtype=np.uint16) for band in bands if band)
 
 
