@@ -273,7 +273,7 @@ class Searchable(ABC):
         else:
             workers = as_integer(threads, "threads", 1, machine.MAX_THREADS)
         return _core.Ask(
-            [part.core for part in state.parts()],
+            state.cores,
             [] if wanted is None else [wanted.allowed(part) for part in state.parts()],
             costs,
             bitorder=self._bitorder,

@@ -105,10 +105,13 @@ class State:
     next_id: int = 0
     """One more than the largest id ever used."""
     rows: int = field(init=False)
+    cores: list[_core.Segment] = field(init=False)
+    """What a search hands to the engine: made once, since a search may take microseconds."""
 
     def __post_init__(self) -> None:
-        """Count the rows."""
+        """Count the rows, list the parts."""
         object.__setattr__(self, "rows", sum(len(part) for part in self.parts()))
+        object.__setattr__(self, "cores", [part.core for part in self.parts()])
 
     def parts(self) -> Iterator[Segment]:
         """Tail and segments, in the order in which a search reads them."""
