@@ -53,7 +53,8 @@ struct SegmentArrays {
         const std::size_t rows = ids.shape(0);
         if (rows >= max_segment_rows) throw std::invalid_argument("a segment has too many rows");
         check_blocks(blocks);
-        for (const BandArrays* band : bands_in) add_band(*band, n_bits);
+        std::vector<bool> covered(n_bits);
+        for (const BandArrays* band : bands_in) add_band(*band, n_bits, covered);
         view = {{blocks.data(), ids.data(), rows, nullptr}, bands};
     }
     // The view points into `bands`.
@@ -66,13 +67,17 @@ private:
             throw std::invalid_argument("blocks and ids do not have the same number of rows");
         }
     }
-    void add_band(const BandArrays& band, std::size_t n_bits) {
+    void add_band(const BandArrays& band, std::size_t n_bits, std::vector<bool>& covered) {
         check_blocks(band.blocks);
         if (band.rows && band.rows->shape(0) != ids.shape(0)) {
             throw std::invalid_argument("a band does not have the rows of its segment");
         }
         for (std::size_t j = 0; j < band.bits.shape(0); ++j) {
-            if (band.bits.data()[j] >= n_bits) throw std::out_of_range("no such bit");
+            const std::size_t bit = band.bits.data()[j];
+            if (bit >= n_bits) throw std::out_of_range("no such bit");
+            // What bands prove together holds only if each bit counts once.
+            if (covered[bit]) throw std::invalid_argument("two bands have a bit in common");
+            covered[bit] = true;
         }
         band_arrays.push_back(band);
         bands.push_back({{band.bits.data(), band.bits.shape(0)},

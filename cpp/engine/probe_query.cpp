@@ -150,12 +150,13 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
 }
 
 bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
-    list_blocks();
     counters_.probes += space_.keys.size();
-    counters_.blocks_probed += space_.blocks.size();
-    spent_ += key_cost * static_cast<double>(space_.keys.size()) +
-              block_cost_ * static_cast<double>(space_.blocks.size());
+    spent_ += key_cost * static_cast<double>(space_.keys.size());
+    const bool affordable = list_blocks();
     space_.keys.clear();
+    if (!affordable) return false;
+    counters_.blocks_probed += space_.blocks.size();
+    spent_ += block_cost_ * static_cast<double>(space_.blocks.size());
     space_.hits.resize(std::max(space_.hits.size(), blocks_at_once));
     for (std::size_t i = 0; i < space_.blocks.size();) {
         const std::size_t n = std::min(at_once_, space_.blocks.size() - i);
@@ -167,8 +168,11 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
     return to_the_end_ || spent_ <= give_up_limit * scan_cost_;
 }
 
-void ProbeQuery::list_blocks() {
+bool ProbeQuery::list_blocks() {
     const std::size_t block_bytes = table_.n_bytes() * block_rows;
+    const double left = std::max(0.0, give_up_limit * scan_cost_ - spent_);
+    const auto most = to_the_end_ ? std::numeric_limits<std::size_t>::max()
+                                  : static_cast<std::size_t>(left / block_cost_);
     space_.blocks.clear();
     for (const auto& [band, key] : space_.keys) {
         const std::uint32_t begin = band->starts[key];
@@ -186,9 +190,11 @@ void ProbeQuery::list_blocks() {
             if (space_.blocks.size() < listed_prefetch) {
                 for (std::size_t p = 0; p < block_bytes; p += 64) __builtin_prefetch(start + p);
             }
+            if (space_.blocks.size() >= most) return false;
             space_.blocks.push_back(band->rows, block, block_bytes);
         }
     }
+    return true;
 }
 
 }  // namespace bitweigh

@@ -4,10 +4,14 @@
 // Why it may stop. When a band was walked up to a limit, every row whose key has a sum within that
 // limit was met. A row not met in any band has a larger sum than the limit in each of them, and the
 // bits outside all bands cost at least nothing: so its flip sums exceed the sum of the limits. Once
-// that exceeds worst - offset + slack, its distance exceeds `worst`. The slack of cost_table.h also
-// covers these sums: up to 31 additions in a band and one for each band, 2 M being the most that the
-// flip weights add up to, are off by (62 + 2 bands) u M; with what a distance and the offset are off
-// that is less than 4 (n_bits + 8) u M for every n_bits and for bands of 2 bits or more.
+// that exceeds worst - offset + slack, its distance exceeds `worst`.
+//
+// The slack of cost_table.h also covers the rounding of these sums. In a band of s bits a row's sum is
+// at most (1 + u)^s times the real one: each weight is rounded once and s - 1 additions are. Adding m
+// limits rounds m - 1 times. No bit is in two bands, so s + m - 1 <= n_bits, and the limits together
+// exceed the row's real flip sums, which are at most 2 M, by less than 2 n_bits u M. With what a
+// distance, the offset and the target are off, (n_bits / 8 + 9) u M, n_bits u M and 6 u M, that is less
+// than 4 (n_bits + 8) u M for every n_bits and bands of any size.
 #pragma once
 
 #include <cstddef>
@@ -64,7 +68,9 @@ private:
     // Probes every key between the limits and the next ones; false where it has become too dear.
     bool walk_to_next(Checkpoint& checkpoint);
     bool probe_keys(Checkpoint& checkpoint);
-    void list_blocks();
+    // Lists the blocks of the keys; false, with some of them, where they are too dear: a single bucket
+    // may hold most of the rows, which is seen only here.
+    bool list_blocks();
 
     const Segment& segment_;
     const CostTable& table_;

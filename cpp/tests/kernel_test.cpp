@@ -1,6 +1,7 @@
-// Every kernel against a plain double loop, on random blocks and tables.
+// Every kernel against a plain double loop, on random blocks and tables: runs of blocks, and lists.
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <vector>
 
 #include "tests/check.h"
@@ -85,21 +86,18 @@ std::vector<unsigned> thresholds_for(Rng& rng, const Problem& problem) {
     return thresholds;
 }
 
-void check_scan(const Kernel& kernel, const Problem& problem, unsigned threshold) {
-    std::vector<Hit> expected;
-    for (std::size_t i = 0; i < problem.sums.size(); ++i) {
-        Hit hit = {static_cast<std::uint32_t>(problem.begin + i), 0};
-        for (std::size_t r = 0; r < block_rows; ++r) {
-            if (problem.sums[i][r] <= threshold) hit.rows |= std::uint32_t{1} << r;
-        }
-        if (hit.rows) expected.push_back(hit);
+// The rows of block begin + i that are within the threshold.
+std::uint32_t rows_within(const Problem& problem, std::size_t i, unsigned threshold) {
+    std::uint32_t rows = 0;
+    for (std::size_t r = 0; r < block_rows; ++r) {
+        if (problem.sums[i][r] <= threshold) rows |= std::uint32_t{1} << r;
     }
-    // Room for all blocks, and one that must stay as it is.
-    std::vector<Hit> hits(problem.sums.size() + 1, untouched);
-    const ScanTables tables = {problem.entries.data(), problem.planes,
-                               static_cast<std::uint16_t>(threshold)};
-    const std::size_t n = (problem.wide ? kernel.wide : kernel.narrow)(
-        problem.blocks.data(), problem.begin, problem.end, tables, hits.data());
+    return rows;
+}
+
+// `hits` is what a kernel wrote, with one place more than it had room for.
+void check_hits(const Kernel& kernel, const Problem& problem, unsigned threshold, const char* what,
+                std::size_t n, const std::vector<Hit>& hits, const std::vector<Hit>& expected) {
     const auto same = [](const Hit& a, const Hit& b) {
         return a.block == b.block && a.rows == b.rows;
     };
@@ -107,11 +105,64 @@ void check_scan(const Kernel& kernel, const Problem& problem, unsigned threshold
                        std::equal(expected.begin(), expected.end(), hits.begin(), same) &&
                        same(hits.back(), untouched);
     CHECK(equal, kernel.name << (problem.wide ? " wide, " : " narrow, ") << problem.planes
-                             << " planes, blocks " << problem.begin << " to " << problem.end
-                             << ", threshold " << threshold << ": " << n << " hits, expected "
-                             << expected.size() << "; rows of the first " << std::hex
-                             << (n ? hits[0].rows : 0) << ", expected "
-                             << (expected.empty() ? 0 : expected[0].rows));
+                             << " planes, " << what << " of " << hits.size() - 1
+                             << " blocks from " << problem.begin << ", threshold " << threshold
+                             << ": " << n << " hits, expected " << expected.size()
+                             << "; rows of the first " << std::hex << (n ? hits[0].rows : 0)
+                             << ", expected " << (expected.empty() ? 0 : expected[0].rows));
+}
+
+void check_scan(const Kernel& kernel, const Problem& problem, unsigned threshold) {
+    std::vector<Hit> expected;
+    for (std::size_t i = 0; i < problem.sums.size(); ++i) {
+        const std::uint32_t rows = rows_within(problem, i, threshold);
+        if (rows) expected.push_back({static_cast<std::uint32_t>(problem.begin + i), rows});
+    }
+    std::vector<Hit> hits(problem.sums.size() + 1, untouched);
+    const ScanTables tables = {problem.entries.data(), problem.planes,
+                               static_cast<std::uint16_t>(threshold)};
+    const std::size_t n = (problem.wide ? kernel.wide : kernel.narrow)(
+        problem.blocks.data(), problem.begin, problem.end, tables, hits.data());
+    check_hits(kernel, problem, threshold, "a run", n, hits, expected);
+}
+
+// `picked` are places in problem.sums, in any order, some of them again.
+void check_listed(const Kernel& kernel, const Problem& problem, unsigned threshold,
+                  const std::vector<std::size_t>& picked) {
+    std::vector<const std::uint8_t*> list;
+    std::vector<Hit> expected;
+    for (const std::size_t i : picked) {
+        const std::uint32_t rows = rows_within(problem, i, threshold);
+        if (rows) expected.push_back({static_cast<std::uint32_t>(list.size()), rows});
+        list.push_back(problem.blocks.data() +
+                       (problem.begin + i) * problem.planes * block_rows);
+    }
+    std::vector<Hit> hits(list.size() + 1, untouched);
+    const ScanTables tables = {problem.entries.data(), problem.planes,
+                               static_cast<std::uint16_t>(threshold)};
+    const std::size_t n = (problem.wide ? kernel.wide_listed : kernel.narrow_listed)(
+        list.data(), list.size(), tables, hits.data());
+    check_hits(kernel, problem, threshold, "a list", n, hits, expected);
+}
+
+// Returns how many scans were compared.
+std::size_t check_problem(Rng& rng, const Problem& problem) {
+    // Around the sizes of the groups that kernels look at side by side, and far beyond.
+    constexpr std::size_t list_lengths[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 33};
+    std::size_t scans = 0;
+    for (const unsigned threshold : thresholds_for(rng, problem)) {
+        std::vector<std::size_t> picked;
+        if (!problem.sums.empty()) {
+            picked.resize(list_lengths[pick(rng, std::size(list_lengths) - 1)]);
+            for (std::size_t& i : picked) i = pick(rng, problem.sums.size() - 1);
+        }
+        for (const Kernel* kernel : available_kernels()) {
+            check_scan(*kernel, problem, threshold);
+            check_listed(*kernel, problem, threshold, picked);
+            scans += 2;
+        }
+    }
+    return scans;
 }
 
 }  // namespace
@@ -130,13 +181,8 @@ std::size_t test_kernels() {
             for (const bool wide : {false, true}) {
                 for (const Fill fill : {Fill::any, Fill::balanced, Fill::largest, Fill::one_bit}) {
                     const std::size_t begin = (length + planes) % 3 ? 2 * pick(rng, 3) + 1 : 0;
-                    const Problem problem = make_problem(rng, wide, planes, begin, length, fill);
-                    for (const unsigned threshold : thresholds_for(rng, problem)) {
-                        for (const Kernel* kernel : available_kernels()) {
-                            check_scan(*kernel, problem, threshold);
-                            ++scans;
-                        }
-                    }
+                    scans += check_problem(
+                        rng, make_problem(rng, wide, planes, begin, length, fill));
                 }
             }
         }

@@ -1,13 +1,17 @@
-// search() against the answers of bitweigh.reference, bit by bit, in every setup.
+// search() against the answers of bitweigh.reference, bit by bit, in every setup, with bands and
+// without, by every method.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <vector>
 
+#include "tests/banded_segment.h"
 #include "tests/check.h"
 #include "engine/search.h"
 
@@ -73,24 +77,34 @@ Case read_case(Reader& reader, std::size_t number) {
     return c;
 }
 
-// The rows of a case cut into segments, uneven and, where rows are few, empty ones.
+// The rows of a case cut into segments, uneven and, where rows are few, empty ones. With `banded`
+// about half of them have bands, at least one has.
 class Segments {
 public:
-    Segments(const Case& c, std::size_t parts) {
+    Segments(const Case& c, std::size_t parts, bool banded) {
         const std::size_t n_bytes = bytes_of(c.n_bits);
         std::vector<std::size_t> cuts = {0, c.n};
         if (parts == 3) cuts = {0, c.n / 5, c.n / 2, c.n};
-        for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+        Rng rng(c.number);
+        const std::size_t always = pick(rng, parts - 1);
+        for (std::size_t i = 0; i < parts; ++i) {
             const std::size_t rows = cuts[i + 1] - cuts[i];
-            blocks_.emplace_back(blocks_of(rows) * n_bytes * block_rows);
-            pack_blocks(c.codes.data() + cuts[i] * n_bytes, rows, n_bytes, blocks_.back().data());
-            segments_.push_back({{blocks_.back().data(), c.ids.data() + cuts[i], rows, nullptr}, {}});
+            Layout layout;
+            if (banded && (i == always || pick(rng, 1))) {
+                layout = draw_layout(rng, c.n_bits, 6, 9);
+            }
+            const bool own_order = pick(rng, 1) == 1;
+            arrays_.push_back(std::make_unique<BandedSegment>(
+                std::span(c.codes).subspan(cuts[i] * n_bytes, rows * n_bytes),
+                std::span(c.ids).subspan(cuts[i], rows), c.n_bits, c.order, std::move(layout),
+                own_order));
+            segments_.push_back(arrays_.back()->view());
         }
     }
     std::span<const Segment> get() const { return segments_; }
 
 private:
-    std::vector<std::vector<std::uint8_t>> blocks_;
+    std::vector<std::unique_ptr<BandedSegment>> arrays_;
     std::vector<Segment> segments_;
 };
 
@@ -99,11 +113,13 @@ struct Setup {
     Tuning tuning;
 };
 
-// A short warm-up leaves most rows of the small cases to the kernel.
+// A short warm-up leaves most rows of the small cases to the kernel; short rounds of probing make
+// many of them.
 constexpr Setup setups[] = {
     {"default", {}},
     {"short warm-up", {.warm_up_rows = 32, .warm_up_per_k = 1}},
-    {"16-bit sums", {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0}},
+    {"16-bit sums",
+     {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0, .first_round_cost = 0.0}},
     {"8-bit sums", {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 8192}},
 };
 
@@ -113,13 +129,20 @@ struct Run {
     const Setup& setup;
     std::size_t threads;
     std::span<const Segment> segments;
+    Method method;
 
+    bool probes() const {
+        return method != Method::scan &&
+               std::any_of(segments.begin(), segments.end(),
+                           [](const Segment& segment) { return !segment.bands.empty(); });
+    }
     std::string text() const {
         std::ostringstream out;
         out << "case " << c.number << " (" << c.n_bits << " bits, "
             << (c.order == BitOrder::big ? "big" : "little") << ", n " << c.n << ", k " << c.k
             << ", " << c.n_queries << " queries), " << kernel.name << ", " << setup.name << ", "
-            << threads << " threads, " << segments.size() << " segments";
+            << threads << " threads, " << segments.size() << " segments"
+            << (probes() ? method == Method::probe ? ", probed" : ", probed or scanned" : "");
         return out.str();
     }
 };
@@ -152,7 +175,7 @@ SearchCounters check_search(const Run& run) {
                                    .costs = c.costs.data(),
                                    .n_queries = c.n_queries,
                                    .k = c.k,
-                                   .method = Method::automatic,
+                                   .method = run.method,
                                    .kernel = &run.kernel,
                                    .threads = run.threads,
                                    .cap_threads = false,
@@ -168,8 +191,13 @@ SearchCounters check_search(const Run& run) {
 
     SearchCounters all;
     for (const SearchCounters& one : counters) {
-        CHECK(one.rows_scored_directly + one.rows_scanned >= c.n, run.text());
-        CHECK(one.rows_scanned <= c.n && one.rows_scanned_wide <= one.rows_scanned, run.text());
+        if (!run.probes()) {
+            CHECK(one.rows_scored_directly + one.rows_scanned >= c.n, run.text());
+            CHECK(one.rows_scanned <= c.n, run.text());
+            CHECK(one.probing.probes == 0 && one.duplicates == 0, run.text());
+        }
+        CHECK(run.method != Method::probe || one.probing.give_ups == 0, run.text());
+        CHECK(one.rows_scanned_wide <= one.rows_scanned, run.text());
         CHECK(one.candidates <= one.rows_scanned, run.text());
         all.add(one);
     }
@@ -179,25 +207,40 @@ SearchCounters check_search(const Run& run) {
 bool same(const SearchCounters& a, const SearchCounters& b) {
     return a.rows_scored_directly == b.rows_scored_directly && a.rows_scanned == b.rows_scanned &&
            a.rows_scanned_wide == b.rows_scanned_wide && a.candidates == b.candidates &&
-           a.rescales == b.rescales && a.capped_entries == b.capped_entries;
+           a.rescales == b.rescales && a.capped_entries == b.capped_entries &&
+           a.duplicates == b.duplicates && a.probing.probes == b.probing.probes &&
+           a.probing.blocks_probed == b.probing.blocks_probed &&
+           a.probing.give_ups == b.probing.give_ups;
+}
+
+void check_setup(const Case& c, const Setup& setup, std::size_t threads,
+                 std::span<const Segment> segments, Method method,
+                 std::vector<KernelTally>& tallies) {
+    std::optional<SearchCounters> first;
+    for (std::size_t i = 0; i < tallies.size(); ++i) {
+        const Run run = {c, *available_kernels()[i], setup, threads, segments, method};
+        const SearchCounters counters = check_search(run);
+        ++tallies[i].searches;
+        tallies[i].counters.add(counters);
+        if (!first) first = counters;
+        // All kernels report the same rows; several threads hurry each other along.
+        CHECK(threads > 1 || same(counters, *first), run.text());
+    }
 }
 
 void check_case(const Case& c, std::vector<KernelTally>& tallies) {
     for (const std::size_t parts : {1, 3}) {
-        const Segments segments(c, parts);
-        for (const Setup& setup : setups) {
+        const Segments plain(c, parts, false);
+        const Segments banded(c, parts, true);
+        for (std::size_t i = 0; i < std::size(setups); ++i) {
             for (const std::size_t threads : {1, 3}) {
-                std::optional<SearchCounters> first;
-                for (std::size_t i = 0; i < tallies.size(); ++i) {
-                    const Kernel& kernel = *available_kernels()[i];
-                    const Run run = {c, kernel, setup, threads, segments.get()};
-                    const SearchCounters counters = check_search(run);
-                    ++tallies[i].searches;
-                    tallies[i].counters.add(counters);
-                    if (!first) first = counters;
-                    // All kernels report the same rows; several threads hurry each other along.
-                    CHECK(threads > 1 || same(counters, *first), run.text());
-                }
+                check_setup(c, setups[i], threads, plain.get(), Method::automatic, tallies);
+            }
+            // Probing takes longer: setups take turns.
+            if ((c.number + i) % 2) continue;
+            for (const Method method : {Method::automatic, Method::scan, Method::probe}) {
+                const std::size_t threads = 1 + (c.number / 2 + parts) % 3;
+                check_setup(c, setups[i], threads, banded.get(), method, tallies);
             }
         }
     }
@@ -216,6 +259,12 @@ std::vector<KernelTally> test_searches(const std::string& path) {
     const std::size_t n_cases = reader.read_number();
     for (std::size_t i = 0; i < n_cases; ++i) check_case(read_case(reader, i), tallies);
     CHECK(n_cases > 0 && reader.at_end(), n_cases << " cases");
+    for (const KernelTally& tally : tallies) {
+        const ProbeCounters& probing = tally.counters.probing;
+        CHECK(probing.probes > 0 && probing.walks_again > 0, tally.kernel);
+        CHECK(probing.exhausted_bands > 0 && probing.give_ups > 0, tally.kernel);
+        CHECK(tally.counters.duplicates > 0, tally.kernel);
+    }
     return tallies;
 }
 

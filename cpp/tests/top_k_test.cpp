@@ -1,4 +1,5 @@
-// The K nearest: kth_smallest against std::nth_element, TopK against a sorted list.
+// The K nearest: kth_smallest against std::nth_element, TopK against a sorted list, also where rows
+// are offered again and again.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -104,6 +105,62 @@ void check_worst_follows(std::size_t k) {
     CHECK(follows, "k " << k);
 }
 
+// Offers each row one to four times, side by side or in any order: the answer is that of each once,
+// and `worst` does not fall below the K-th best of the rows that came.
+void check_repeats(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct) {
+    std::vector<Id> ids(n);
+    std::iota(ids.begin(), ids.end(), Id{0});
+    std::shuffle(ids.begin(), ids.end(), rng);
+    std::vector<Neighbour> rows;
+    std::vector<std::size_t> offers;
+    for (std::size_t i = 0; i < n; ++i) {
+        rows.push_back({static_cast<double>(pick(rng, distinct - 1)), ids[i]});
+        offers.insert(offers.end(), 1 + pick(rng, 3), i);
+    }
+    if (pick(rng, 1)) std::shuffle(offers.begin(), offers.end(), rng);
+    TopK<Candidate> top(k, true);
+    std::vector<bool> met(n);
+    std::vector<double> sorted;
+    bool follows = true;
+    for (const std::size_t i : offers) {
+        const double distance = rows[i].distance;
+        if (distance <= top.worst()) top.offer({distance, &ids[i]});
+        if (!met[i]) {
+            sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), distance), distance);
+            met[i] = true;
+        }
+        follows &= top.worst() >= (sorted.size() < k ? infinity : sorted[k - 1]);
+    }
+    CHECK(follows, "n " << n << " k " << k << " distinct " << distinct);
+    const std::size_t again = offers.size() - n;
+    CHECK(top.repeats() <= again, top.repeats() << " of " << again);
+    // Nothing was dropped, so every repeat was seen as one.
+    CHECK(k < n || top.repeats() == again, top.repeats() << " of " << again);
+    std::sort(rows.begin(), rows.end(), nearer);
+    const std::vector<Candidate> found = top.take_sorted();
+    bool equal = found.size() == std::min(k, n);
+    for (std::size_t i = 0; equal && i < found.size(); ++i) {
+        equal = found[i].distance == rows[i].distance && *found[i].id == rows[i].id;
+    }
+    CHECK(equal, "n " << n << " k " << k << " distinct " << distinct << ": " << found.size());
+}
+
+// Every id is new once, up to the most that fit, whether they are stored side by side or far apart.
+void check_met_ids(Rng& rng, std::size_t most) {
+    const std::vector<Id> stored(100 * most);
+    MetIds met(most);
+    for (const std::size_t apart : {1, 64, 97}) {
+        std::vector<const Id*> ids;
+        for (std::size_t i = 0; i < most; ++i) ids.push_back(&stored[i * apart]);
+        std::shuffle(ids.begin(), ids.end(), rng);
+        bool right = true;
+        for (const Id* id : ids) right &= met.insert(id) && !met.insert(id);
+        for (const Id* id : ids) right &= !met.insert(id);
+        CHECK(right, most << " ids, " << apart << " apart");
+        met.clear();
+    }
+}
+
 }  // namespace
 
 void test_kth_smallest() {
@@ -127,7 +184,12 @@ void test_kth_smallest() {
 void test_top_k() {
     for (const std::size_t k : {1, 2, 3, 4, 5, 10, 100}) check_worst_follows(k);
     Rng rng(3);
+    for (const std::size_t most : {1, 2, 3, 15, 16, 150, 1500}) check_met_ids(rng, most);
     for (const std::size_t distinct : {1, 2, 5, 30, 1000000}) {
+        for (int repeat = 0; repeat < 200; ++repeat) {
+            const std::size_t n = 1 + pick(rng, 100);
+            check_repeats(rng, n, 1 + pick(rng, repeat % 2 ? n + 2 : 12), distinct);
+        }
         for (int repeat = 0; repeat < 200; ++repeat) {
             const std::size_t n = 1 + pick(rng, repeat < 100 ? 30 : 600);
             const std::size_t k = 1 + pick(rng, repeat % 2 ? n + 2 : 12);

@@ -1,0 +1,155 @@
+// Counts of keys by level against all keys; what an allocation promises, on random plans.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "tests/check.h"
+#include "engine/allocate.h"
+
+namespace bitweigh::test {
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+BandQuery make_band(const std::vector<double>& flips) {
+    std::vector<std::uint16_t> bits(flips.size());
+    std::iota(bits.begin(), bits.end(), std::uint16_t{0});
+    const std::vector<std::uint8_t> cheap_ones(flips.size());
+    BandQuery band;
+    band.prepare(bits, flips.data(), cheap_ones.data());
+    return band;
+}
+
+// Each key by itself: the sum of its weights, each rounded to whole levels.
+void check_counts(const std::vector<double>& flips, double level) {
+    LevelCounts counts;
+    count_keys(make_band(flips), level, counts);
+    LevelCounts expected{};
+    for (std::size_t key = 0; key < std::size_t{1} << flips.size(); ++key) {
+        double sum = 0.0;
+        for (std::size_t j = 0; j < flips.size(); ++j) {
+            if (key >> j & 1) sum += std::floor(flips[j] / level + 0.5);
+        }
+        if (sum <= static_cast<double>(last_level)) ++expected[static_cast<std::size_t>(sum)];
+    }
+    CHECK(counts == expected, flips.size() << " bits, level " << level << ": " << counts[0] << ", "
+                                           << counts[1] << ", ..., expected " << expected[0]
+                                           << ", " << expected[1]);
+}
+
+void test_counts(Rng& rng) {
+    for (int repeat = 0; repeat < 300; ++repeat) {
+        std::vector<double> flips(1 + pick(rng, 11));
+        // From all weights within a level to most beyond the last.
+        const double most = std::ldexp(1.0, static_cast<int>(pick(rng, 12)) - 2);
+        for (double& flip : flips) {
+            flip = pick(rng, 5) ? most * static_cast<double>(pick(rng, 1000)) / 1000.0 : 0.0;
+        }
+        check_counts(flips, 1.0);
+        for (double& flip : flips) flip *= 0x1p-1000;
+        check_counts(flips, 0x1p-1000);
+    }
+    // A budget so small that a level is zero: no count means anything, but each is a number.
+    for (const double flip : {0.0, 5e-324, 1e300}) {
+        LevelCounts counts;
+        count_keys(make_band({0.0, flip, flip}), 0.0, counts);
+        const bool finite = std::all_of(counts.begin(), counts.end(),
+                                        [](float count) { return std::isfinite(count); });
+        CHECK(finite && counts[0] >= 1.0f, "flip " << flip);
+    }
+}
+
+std::size_t sum_of_levels(const std::vector<BandPlan>& bands) {
+    std::size_t sum = 0;
+    for (const BandPlan& band : bands) sum += band.level;
+    return sum;
+}
+
+// Whole numbers, small enough for every sum of costs to be exact; many levels have no key.
+std::vector<BandPlan> draw_plans(Rng& rng) {
+    std::vector<BandPlan> bands(1 + pick(rng, 6));
+    for (BandPlan& band : bands) {
+        band.keys.fill(0.0f);
+        const std::size_t often = 1 + pick(rng, 3);
+        for (float& keys : band.keys) {
+            if (pick(rng, often) == 0) keys = static_cast<float>(pick(rng, 50));
+        }
+        band.key_cost = static_cast<float>(1 + pick(rng, 9));
+        band.level = pick(rng, 4) ? 0 : pick(rng, last_level);
+        band.advanced = pick(rng, 1) == 1;
+    }
+    return bands;
+}
+
+void check_advance(Rng& rng, std::vector<BandPlan>& bands) {
+    const std::vector<BandPlan> before = bands;
+    const auto most = static_cast<float>(pick(rng, pick(rng, 1) ? 100 : 3000));
+    const float spent = advance(bands, most);
+    const std::size_t sum = sum_of_levels(bands);
+
+    float cost = 0.0f;
+    std::size_t paying = 0;
+    bool told = true;
+    bool rising = true;
+    for (std::size_t b = 0; b < bands.size(); ++b) {
+        rising &= before[b].level <= bands[b].level && bands[b].level <= last_level;
+        told &= bands[b].advanced == (bands[b].level > before[b].level);
+        for (std::size_t l = before[b].level + 1; l <= bands[b].level; ++l) {
+            const float own = bands[b].keys[l] * bands[b].key_cost;
+            cost += own;
+            paying += own > 0.0f;
+        }
+    }
+    CHECK(rising, bands.size() << " bands");
+    CHECK(told, bands.size() << " bands");
+    CHECK(spent == cost, bands.size() << " bands: " << spent << ", not " << cost);
+    CHECK(spent <= most || paying == 1, "spent " << spent << " of " << most << " on " << paying);
+    if (sum_of_levels(before) <= budget_levels) {
+        CHECK(sum > sum_of_levels(before), bands.size() << " bands");
+        CHECK(sum <= budget_levels + 1, "levels add up to " << sum);
+    } else {
+        CHECK(sum == sum_of_levels(before) && spent == 0.0f, "levels add up to " << sum);
+    }
+}
+
+void check_finish(Rng& rng, std::vector<BandPlan> bands) {
+    const float predicted = cost_to_finish(bands, infinity);
+    const std::vector<BandPlan> before = bands;
+    float spent = 0.0f;
+    for (std::size_t rounds = 0; sum_of_levels(bands) <= budget_levels; ++rounds) {
+        if (rounds > budget_levels) break;
+        spent += advance(bands, static_cast<float>(pick(rng, 500)));
+    }
+    CHECK(sum_of_levels(bands) > budget_levels, bands.size() << " bands do not finish");
+    CHECK(spent == predicted, bands.size() << " bands: " << spent << ", predicted " << predicted);
+    // Counted only as far as somebody wants to know.
+    const auto enough = static_cast<float>(pick(rng, static_cast<std::size_t>(predicted)));
+    const float cut = cost_to_finish(before, enough);
+    CHECK(cut <= predicted && (cut > enough || cut == predicted),
+          "enough " << enough << ": " << cut << " of " << predicted);
+}
+
+void test_plans(Rng& rng) {
+    for (int repeat = 0; repeat < 2000; ++repeat) {
+        std::vector<BandPlan> bands = draw_plans(rng);
+        check_finish(rng, bands);
+        for (int round = 0; round < 5; ++round) check_advance(rng, bands);
+        // With no end of cost, to the end of the budget.
+        advance(bands, infinity);
+        CHECK(sum_of_levels(bands) > budget_levels, bands.size() << " bands");
+    }
+    CHECK(cost_to_finish({}, 1000.0f) == infinity, "no band reaches any budget");
+}
+
+}  // namespace
+
+void test_allocation() {
+    Rng rng(7);
+    test_counts(rng);
+    test_plans(rng);
+}
+
+}  // namespace bitweigh::test

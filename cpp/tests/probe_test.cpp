@@ -1,0 +1,288 @@
+// Tests of bands and probing, a program of its own: the suites of band_table_test.cpp,
+// band_query_test.cpp and allocate_test.cpp, then probing against the definition.
+//
+// Damaged directories and row numbers only prove something under a sanitizer, which sees what is
+// read out of bounds. Fails also if a path that the counters tell of was never taken.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <vector>
+
+#include "tests/check.h"
+#include "tests/probe_cases.h"
+#include "engine/probe_query.h"
+#include "engine/search.h"
+
+namespace bitweigh::test {
+namespace {
+
+// The small steps reach every round and every walk over again.
+constexpr Tuning tunings[] = {
+    {},
+    {.first_round_cost = 0.0},
+    {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0, .first_round_cost = 0.0},
+    {.warm_up_rows = 32, .warm_up_per_k = 1, .first_round_cost = 1e5},
+};
+
+struct Tally {
+    SearchCounters counters;
+    std::size_t ended_early = 0;  // probing that ended with keys left in every band
+    std::size_t gave_up = 0;
+};
+Tally tally;
+
+bool are_nearest(const std::vector<Neighbour>& found, const Case& c, std::size_t k) {
+    const auto same = [](const Neighbour& a, const Neighbour& b) {
+        return a.distance == b.distance && a.id == b.id;
+    };
+    return found.size() == std::min(k, c.n) &&
+           std::equal(found.begin(), found.end(), c.expected.begin(), same);
+}
+
+struct Probed {
+    bool finished;
+    std::vector<Neighbour> found;
+    SearchCounters counters;
+};
+
+// `bound` is what is known from elsewhere.
+Probed probe(const Case& c, std::size_t k, const Kernel& kernel, const Tuning& tuning, double bound,
+             bool to_the_end) {
+    // One space for all, as a batch of queries uses it: nothing of the one before is left.
+    static ProbeSpace space;
+    std::atomic<bool> stop = false;
+    Checkpoint checkpoint(stop, nullptr);
+    const CostTable table(c.costs.data(), c.n_bits, c.order);
+    SharedBound shared;
+    shared.lower_to(bound);
+    ScanQuery scan(table, k, kernel, tuning, shared, true);
+    const Segment segment = c.rows->view();
+    ProbeQuery probing(segment, c.costs.data(), table, scan, space, tuning);
+    const bool finished = probing.run(to_the_end, checkpoint);
+    std::vector<Neighbour> found = scan.take_sorted();
+    return {finished, std::move(found), scan.counters()};
+}
+
+void check_probe(Rng& rng, const Case& c, std::size_t k) {
+    const Kernel& kernel = *available_kernels()[pick(rng, available_kernels().size() - 1)];
+    const Tuning& tuning = tunings[pick(rng, std::size(tunings) - 1)];
+    // The sharpest bound that may be known already, and none.
+    for (const double bound : {c.expected[k - 1].distance, padding_distance}) {
+        for (const bool to_the_end : {true, false}) {
+            const Probed probed = probe(c, k, kernel, tuning, bound, to_the_end);
+            const ProbeCounters& counters = probed.counters.probing;
+            CHECK(probed.finished || !to_the_end, c.text << ", k " << k);
+            CHECK(counters.give_ups == !probed.finished, c.text << ", k " << k);
+            CHECK(!probed.finished || are_nearest(probed.found, c, k),
+                  c.text << ", k " << k << ", bound " << bound << ", " << kernel.name);
+            tally.counters.add(probed.counters);
+            tally.gave_up += !probed.finished;
+            tally.ended_early += probed.finished && counters.exhausted_bands == 0;
+        }
+    }
+}
+
+struct Answer {
+    std::vector<double> distances;
+    std::vector<Id> ids;
+    SearchCounters counters;
+};
+
+Answer search_case(const Case& c, const Segment& segment, Method method, std::size_t k,
+                   std::size_t threads, const Tuning& tuning) {
+    Answer answer{std::vector<double>(k), std::vector<Id>(k), {}};
+    const SearchRequest request = {.segments = {&segment, 1},
+                                   .n_bits = c.n_bits,
+                                   .order = c.order,
+                                   .costs = c.costs.data(),
+                                   .n_queries = 1,
+                                   .k = k,
+                                   .method = method,
+                                   .kernel = available_kernels().front(),
+                                   .threads = threads,
+                                   .cap_threads = false,
+                                   .tuning = tuning};
+    search(request, {answer.distances.data(), answer.ids.data(), &answer.counters},
+           [] { return false; });
+    return answer;
+}
+
+bool is_answer(const Answer& answer, const Case& c, std::size_t k) {
+    std::vector<Neighbour> found;
+    for (std::size_t i = 0; i < std::min(k, c.n); ++i) {
+        found.push_back({answer.distances[i], answer.ids[i]});
+    }
+    return are_nearest(found, c, k);
+}
+
+// However it is found and whether it was given up: the bytes of a scan without bands, and those of
+// the definition.
+void check_methods(Rng& rng, const Case& c, std::size_t k) {
+    const Tuning& tuning = tunings[pick(rng, std::size(tunings) - 1)];
+    const Answer scanned = search_case(c, c.rows->plain_view(), Method::scan, k, 1, tuning);
+    CHECK(is_answer(scanned, c, k), c.text << ", k " << k);
+    for (const Method method : {Method::automatic, Method::scan, Method::probe}) {
+        const std::size_t threads = 1 + pick(rng, 2);
+        const Answer answer = search_case(c, c.rows->view(), method, k, threads, tuning);
+        const bool same = answer.ids == scanned.ids &&
+                          std::memcmp(answer.distances.data(), scanned.distances.data(),
+                                      k * sizeof(double)) == 0;
+        CHECK(same, c.text << ", k " << k << ", method " << static_cast<int>(method) << ", "
+                           << threads << " threads, gave up "
+                           << answer.counters.probing.give_ups);
+        tally.counters.add(answer.counters);
+    }
+}
+
+void test_small_segments() {
+    Rng rng(8);
+    for (const CostKind& kind : cost_kinds) {
+        for (int repeat = 0; repeat < 70; ++repeat) {
+            constexpr std::size_t all_rows[] = {1, 2, 31, 32, 33, 65, 130, 300};
+            constexpr std::size_t all_bits[] = {1, 3, 7, 8, 9, 16, 33, 64, 65, 130};
+            const std::size_t n = all_rows[pick(rng, std::size(all_rows) - 1)];
+            const std::size_t n_bits = all_bits[pick(rng, std::size(all_bits) - 1)];
+            // Among them one band alone, bands of one bit each, and bits that no band has.
+            const std::size_t most_bands = repeat % 4 ? n_bits : 1;
+            const std::size_t most_bits = repeat % 3 ? 8 : 1;
+            const Case c =
+                make_case(rng, kind, draw_code_kind(rng), n, n_bits,
+                          draw_layout(rng, n_bits, most_bands, most_bits));
+            const std::size_t step = n <= 33 && repeat < 20 ? 1 : 1 + n / 4;
+            for (std::size_t k = 1; k <= n; k += step) check_probe(rng, c, k);
+            check_probe(rng, c, n);
+            for (const std::size_t k : {std::size_t{1}, 1 + pick(rng, n - 1), n, n + 2}) {
+                check_methods(rng, c, k);
+            }
+        }
+    }
+}
+
+// Bands of one bit each over a long code: the most limits that are added up.
+void test_many_bands() {
+    Rng rng(9);
+    for (const CostKind& kind : cost_kinds) {
+        constexpr std::size_t n_bits = 512;
+        Layout layout(n_bits);
+        for (std::size_t i = 0; i < n_bits; ++i) layout[i] = {static_cast<std::uint16_t>(i)};
+        const Case c = make_case(rng, kind, approaching, 100, n_bits, std::move(layout));
+        for (const std::size_t k : {1, 10}) check_probe(rng, c, k);
+        check_methods(rng, c, 5);
+    }
+}
+
+// Enough rows for the choice to matter. Where few rows are near and the others far, few blocks are
+// looked at. Where every row ties, each key would have to be walked: that is given up in time.
+void test_give_up() {
+    Rng rng(10);
+    const auto run = [&](CostKind kind, CodeKind codes, std::size_t k) {
+        const Layout layout = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+                               {20, 21, 22, 23, 24, 25, 26, 27, 28, 29},
+                               {31, 32, 33, 34, 35, 36, 37, 38, 39},
+                               {63, 62, 61, 60, 51, 50, 49, 48}};
+        const Case c = make_case(rng, kind, codes, 40000, 64, layout);
+        const Answer answer = search_case(c, c.rows->view(), Method::automatic, k, 1, {});
+        CHECK(is_answer(answer, c, k), c.text << ", k " << k);
+        const ProbeCounters& probing = answer.counters.probing;
+        CHECK(probing.probes > 0 && probing.blocks_probed < blocks_of(c.n),
+              c.text << ": " << probing.blocks_probed << " blocks");
+        return answer.counters;
+    };
+    // All rows have the same key in every band.
+    const CodeKind lumped = [](std::size_t i, std::size_t, std::size_t) {
+        return i > 10 && i < 20 ? std::size_t{500} : std::size_t{0};
+    };
+    for (const std::size_t k : {1, 10}) {
+        CHECK(run(find_costs("any"), lumped, k).probing.give_ups == 1, "k " << k);
+        const SearchCounters easy = run(find_costs("any"), few_near, k);
+        CHECK(easy.probing.give_ups == 0, "k " << k);
+        CHECK(easy.rows_scanned < 10000, easy.rows_scanned << " rows");
+        const SearchCounters hard = run(find_costs("all zero"), any_codes, k);
+        CHECK(hard.probing.give_ups == 1, "k " << k);
+        CHECK(hard.rows_scanned >= 40000, hard.rows_scanned << " rows");
+    }
+}
+
+// Overwrites some of what a mapped file that nobody has verified could hold.
+void damage(Rng& rng, BandedSegment::BandArrays& band, std::size_t n) {
+    const std::size_t way = pick(rng, 6);
+    for (std::size_t v = 0; v < band.starts.size(); ++v) {
+        std::uint32_t& start = band.starts[v];
+        if (way == 0) start = static_cast<std::uint32_t>(rng());
+        if (way == 1) start = static_cast<std::uint32_t>(n - std::min(n, v));
+        if (way == 2) start = std::numeric_limits<std::uint32_t>::max();
+        if (way == 3) start = v % 2 ? static_cast<std::uint32_t>(n + pick(rng, 2)) : 0;
+        if (way == 4 && pick(rng, 3) == 0) start = static_cast<std::uint32_t>(pick(rng, n + 40));
+    }
+    for (Row& row : band.rows) {
+        if (way >= 4 && pick(rng, 2) == 0) row = static_cast<Row>(pick(rng, 1) ? rng() : n);
+        if (way == 6) row = 0;
+    }
+}
+
+// The answers may be wrong, but every search ends, with ids that exist.
+void test_damaged_bands() {
+    Rng rng(11);
+    for (int repeat = 0; repeat < 600; ++repeat) {
+        const std::size_t n = 1 + pick(rng, 200);
+        const std::size_t n_bits = 1 + pick(rng, 80);
+        const CostKind& kind = cost_kinds[pick(rng, std::size(cost_kinds) - 1)];
+        const Case c = make_case(rng, kind, draw_code_kind(rng), n, n_bits,
+                                 draw_layout(rng, n_bits, 5, 8));
+        for (BandedSegment::BandArrays& band : c.rows->arrays()) {
+            if (pick(rng, 3)) damage(rng, band, n);
+        }
+        const std::size_t k = 1 + pick(rng, n - 1);
+        for (const Method method : {Method::automatic, Method::scan, Method::probe}) {
+            const Answer answer = search_case(c, c.rows->view(), method, k, 1,
+                                              tunings[pick(rng, std::size(tunings) - 1)]);
+            bool known = true;
+            for (std::size_t i = 0; i < k; ++i) {
+                const auto id = static_cast<std::size_t>(answer.ids[i] - 7);
+                known &= answer.ids[i] == padding_id ? answer.distances[i] == padding_distance
+                                                     : id < n;
+            }
+            CHECK(known, c.text << ", k " << k << ", method " << static_cast<int>(method));
+        }
+    }
+}
+
+// A path that no case took proves nothing.
+void check_reached() {
+    const SearchCounters& c = tally.counters;
+    const ProbeCounters& p = c.probing;
+    std::cout << "probes " << p.probes << ", empty " << p.empty_probes << ", blocks "
+              << p.blocks_probed << ", rounds " << p.rounds << ", walks again " << p.walks_again
+              << ", exhausted bands " << p.exhausted_bands << ", ended early " << tally.ended_early
+              << ", gave up " << tally.gave_up << ", duplicates " << c.duplicates
+              << ", rows scanned " << c.rows_scanned << " wide " << c.rows_scanned_wide
+              << ", scored " << c.rows_scored_directly << std::endl;
+    CHECK(p.probes > p.empty_probes && p.empty_probes > 0, "");
+    CHECK(p.blocks_probed > 0 && p.rounds > 0 && p.walks_again > 0, "");
+    CHECK(p.exhausted_bands > 0 && tally.ended_early > 0 && tally.gave_up > 0, "");
+    CHECK(c.duplicates > 0 && c.rows_scored_directly > 0, "");
+    CHECK(c.rows_scanned > c.rows_scanned_wide && c.rows_scanned_wide > 0, "");
+}
+
+}  // namespace
+}  // namespace bitweigh::test
+
+int main() {
+    using namespace bitweigh::test;
+    test_band_tables();
+    test_band_queries();
+    test_allocation();
+    // Over a band that gives keys again and again a search may take for ever.
+    if (failures == 0) {
+        test_small_segments();
+        test_many_bands();
+        test_give_up();
+        test_damaged_bands();
+        check_reached();
+    }
+    std::cout << (failures ? "FAILED: " : "passed: ") << failures << " of " << checks
+              << " checks failed" << std::endl;
+    return failures ? 1 : 0;
+}
