@@ -230,3 +230,22 @@ def test_a_run_that_is_stopped_keeps_what_it_has_measured(
     kept = Results.load(tmp_path / f"{NAME}.json")
     assert {cell.bits for cell in kept.cells} == {32}
     assert kept.settings["quick"] is True
+
+
+def test_a_report_is_made_anew_from_the_records(done: tuple[Path, Result], tmp_path: Path) -> None:
+    records = tmp_path / "run.json"
+    records.write_bytes((done[0] / f"{NAME}.json").read_bytes())
+    result = run("paper", "report", records)
+    assert result.stdout.strip() == str(tmp_path / "run.html")
+    ours, first = (tmp_path / "run.html").read_text(), (done[0] / f"{NAME}.html").read_text()
+    assert ours.replace("run.", f"{NAME}.") == first
+    assert (tmp_path / "run.csv").read_bytes() == (done[0] / f"{NAME}.csv").read_bytes()
+
+
+def test_a_report_of_something_else_is_refused_in_one_line(tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    result = run("paper", "report", other)
+    assert result.exit_code == 1
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert "holds no records" in result.stderr

@@ -29,11 +29,6 @@ app = typer.Typer(help="The paper's experiments.", no_args_is_help=True)
 NAME = "paper-reproduction"
 
 
-@app.callback()
-def _group() -> None:
-    """Keep `reproduce` a command of its own while it is the only one."""
-
-
 @app.command("reproduce")
 def reproduce_command(
     data: Annotated[
@@ -63,7 +58,7 @@ def reproduce_command(
 ) -> None:
     """Repeat the paper's tables and figures; write JSON, CSV and an HTML report.
 
-    On one thread. Without --quick it takes about an hour for a million rows.
+    On one thread. Without --quick it takes an hour or two for a million rows.
 
     Example: bitweigh paper reproduce --quick --out results
     """
@@ -87,6 +82,26 @@ def reproduce_command(
             line = f"{claim.held:4} of {claim.of:4}  {claim.text}"
             console.print(line, highlight=False, soft_wrap=True)
     typer.echo(out / f"{NAME}.html")
+
+
+@app.command("report")
+def report_command(
+    records: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help="The JSON file of a run.")
+    ],
+) -> None:
+    """Make the CSV file and the HTML report of a run anew, beside its JSON file.
+
+    Example: bitweigh paper report results/paper-reproduction.json
+    """
+    try:
+        results = Results.load(records)
+    except (ValueError, KeyError, TypeError) as error:
+        typer.echo(f"error: {records} holds no records of `reproduce`: {error}", err=True)
+        raise typer.Exit(1) from None
+    write_csv(results, records.with_suffix(".csv"))
+    write_report(results, records.with_suffix(".html"))
+    typer.echo(records.with_suffix(".html"))
 
 
 def _measured(plan: Plan, console: Console, file: Path) -> Results:
