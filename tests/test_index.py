@@ -200,3 +200,11 @@ def test_a_state_read_before_an_add_still_answers_as_before(index: bitweigh.Inde
     index.add(random_codes(10_000, seed=1))
     assert before.rows == 100
     assert index._state.rows == 10_100
+
+
+def test_ids_given_later_do_not_lower_the_next_one() -> None:
+    index = bitweigh.Index(8)
+    index.add(np.zeros((1, 1), dtype=np.uint8), ids=[100])
+    index.add(np.zeros((1, 1), dtype=np.uint8), ids=[5])
+    index.add(np.zeros((1, 1), dtype=np.uint8))
+    assert index.search(np.ones((8, 2)), 3).ids.tolist() == [5, 100, 101]
