@@ -237,3 +237,11 @@ def settings_to_run(kernel: str | None = None) -> st.SearchStrategy[Setting]:
         # 0: a step at a time, so that bands are walked again and again.
         first_round_cost=st.sampled_from([600.0, 0.0, 1e5]),
     )
+
+
+def assert_same(found: bitweigh.SearchResult, expected: bitweigh.SearchResult) -> None:
+    """Equal in shape, dtype and every bit: -0.0 is not 0.0 here."""
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        assert ours.shape == theirs.shape
+        np.testing.assert_array_equal(ours.view(np.int64), theirs.view(np.int64))

@@ -117,6 +117,15 @@ def test_a_memory_limit_is_kept(limit: int) -> None:
     assert index.memory().directories > 0
 
 
+def test_a_memory_limit_is_that_of_all_segments_together() -> None:
+    index = bitweigh.Index(64, memory_limit=2_000_000, band_bits=10)
+    index._growth.segment_rows = 5000
+    index.add(np.random.default_rng(0).integers(0, 256, (20_000, 8), dtype=np.uint8))
+    index.build()
+    assert sum(bool(part.bands) for part in index._state.parts()) > 1
+    assert index.memory().total <= 2_000_000
+
+
 def test_a_memory_limit_that_allows_no_band_leaves_the_scan() -> None:
     index = filled(20_000, memory_limit=1000)
     index.build()

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import COSTS, KERNELS, Case, Setting, cases, settings_to_run
+from cases import COSTS, KERNELS, Case, Setting, assert_same, cases, settings_to_run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import bitweigh
 from bitweigh import SearchResult, SearchStats
-
-
-def assert_same(found: SearchResult, expected: SearchResult) -> None:
-    """Equal in shape, dtype and every bit: -0.0 is not 0.0 here."""
-    for ours, theirs in zip(found, expected, strict=True):
-        assert ours.dtype == theirs.dtype
-        assert ours.shape == theirs.shape
-        np.testing.assert_array_equal(ours.view(np.int64), theirs.view(np.int64))
 
 
 def run(case: Case, setting: Setting) -> SearchStats:

@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from cases import Case, Setting, cases, settings_to_run
+from cases import Case, Setting, assert_same, cases, settings_to_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -24,11 +24,6 @@ def among(case: Case, keep: NDArray[np.bool_], k: int) -> SearchResult:
     return bitweigh.reference.search(
         case.codes[keep], case.costs, k, ids=own_ids(case)[keep], bitorder=case.bitorder
     )
-
-
-def assert_same(found: SearchResult, expected: SearchResult) -> None:
-    np.testing.assert_array_equal(found.ids, expected.ids)
-    np.testing.assert_array_equal(found.distances.view(np.int64), expected.distances.view(np.int64))
 
 
 @settings(max_examples=400)
@@ -107,3 +102,11 @@ def test_nothing_allowed_finds_nothing() -> None:
     index.add(np.arange(50, dtype=np.uint8).reshape(-1, 1))
     assert index.search(np.ones((8, 2)), 2, allow=[]).ids.tolist() == [-1, -1]
     assert index.search(np.ones((8, 2)), 2, deny=range(49)).ids.tolist() == [49, -1]
+
+
+def test_numbers_that_no_id_can_be_are_ignored() -> None:
+    index = bitweigh.Index(8)
+    index.add(np.zeros((3, 1), dtype=np.uint8))
+    huge = np.array([1, 2**64 - 1], dtype=np.uint64)
+    assert index.search(np.ones((8, 2)), 2, allow=huge).ids.tolist() == [1, -1]
+    assert index.search(np.ones((8, 2)), 2, deny=[-5, 0]).ids.tolist() == [1, 2]

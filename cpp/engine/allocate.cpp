@@ -51,7 +51,6 @@ void count_keys(const BandQuery& band, double level, LevelCounts& keys) {
 }
 
 float advance(std::vector<BandPlan>& bands, float most) {
-    for (BandPlan& band : bands) band.advanced = false;
     float spent = 0.0f;
     for (std::size_t sum = sum_of_levels(bands); sum <= budget_levels; ++sum) {
         float cost = 0.0f;
@@ -59,7 +58,6 @@ float advance(std::vector<BandPlan>& bands, float most) {
         if (best == nullptr || (spent > 0.0f && spent + cost > most)) break;
         spent += cost;
         ++best->level;
-        best->advanced = true;
     }
     return spent;
 }

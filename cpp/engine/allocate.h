@@ -26,9 +26,8 @@ void count_keys(const BandQuery& band, double level, LevelCounts& keys);
 // One band in the eyes of the allocation.
 struct BandPlan {
     LevelCounts keys;
-    float key_cost;          // of probing one key, nanoseconds
-    std::size_t level;       // reached so far
-    bool advanced;           // by the last `advance`
+    float key_cost;     // of probing one key, nanoseconds
+    std::size_t level;  // reached so far
 };
 
 // Advances the cheapest bands until the next step would cost more than `most` in all, at least one

@@ -18,7 +18,12 @@ constexpr float most_predicted = 1e15f;
 
 ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTable& table,
                        ScanQuery& scan, ProbeSpace& space, const Tuning& tuning)
-    : segment_(segment), table_(table), scan_(scan), space_(space), counters_(scan.probe_counters()), tuning_(tuning) {
+    : segment_(segment),
+      table_(table),
+      scan_(scan),
+      space_(space),
+      counters_(scan.probe_counters()),
+      tuning_(tuning) {
     const auto planes = static_cast<double>(table.n_bytes());
     scan_cost_ = static_cast<double>(segment.n_blocks()) * scan_plane_cost * planes;
     block_cost_ = block_cost + block_plane_cost * planes;
@@ -47,7 +52,8 @@ bool ProbeQuery::run(bool to_the_end, Checkpoint& checkpoint) {
     to_the_end_ = to_the_end;
     const bool done = probe(checkpoint);
     counters_.give_ups += !done;
-    counters_.predicted_cost += static_cast<std::uint64_t>(std::min(std::max(predicted_, spent_), double{most_predicted}));
+    const double predicted = std::min(std::max(predicted_, spent_), double{most_predicted});
+    counters_.predicted_cost += static_cast<std::uint64_t>(predicted);
     counters_.probing_cost += static_cast<std::uint64_t>(spent_);
     counters_.scan_cost += static_cast<std::uint64_t>(scan_cost_);
     return done;

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bitweigh import _core
 from bitweigh.checks import BitOrder, Codes
 
-__all__ = ["Band", "BandLayout", "BandOptions", "build_bands", "first_order"]
+__all__ = ["BLOCK_ROWS", "Band", "BandLayout", "BandOptions", "build_bands", "first_order"]
 
 BitNumbers = NDArray[np.uint16]
 Rows = NDArray[np.uint32]
@@ -24,6 +24,7 @@ Rows = NDArray[np.uint32]
 BandLayout = tuple[BitNumbers, ...]
 """The bits of each band."""
 
+BLOCK_ROWS = 32
 # Rows that tell which bits depend on each other; longer codes take bits as they come.
 SAMPLE_ROWS = 8192
 MOST_SPREAD_BITS = 2048
@@ -58,26 +59,31 @@ class BandOptions:
     memory_limit: int | None = None
     """Bytes that an index may take with its bands."""
 
-    def layout(self, codes: Codes, n_bits: int, bitorder: BitOrder) -> BandLayout:
-        """The bits of each band for these rows; empty if the memory does not allow any."""
-        count, width = self.shape(len(codes), n_bits)
+    def layout(self, codes: Codes, n_bits: int, bitorder: BitOrder, others: int = 0) -> BandLayout:
+        """The bits of each band for these rows; empty if the memory does not allow any.
+
+        `others` are the bytes that the rest of the index takes.
+        """
+        count, width = self.shape(len(codes), n_bits, others)
         if count == 0:
             return ()
         if count == 1 or n_bits > MOST_SPREAD_BITS:
             return contiguous_layout(n_bits, count, width)
         return spread_layout(codes, n_bits, count, width, bitorder)
 
-    def shape(self, n: int, n_bits: int) -> tuple[int, int]:
+    def shape(self, n: int, n_bits: int, others: int = 0) -> tuple[int, int]:
         """How many bands of how many bits for n rows; none if the memory does not allow any."""
         n_bytes = (n_bits + 7) // 8
         count, width = self._shape(n, n_bits)
         if self.memory_limit is not None:
             directory = 4 * 2**width + 4
+            codes = -(-n // BLOCK_ROWS) * BLOCK_ROWS * n_bytes
             # The first band takes its directory only: its rows are the segment's own.
-            spare = self.memory_limit - n * (n_bytes + SEGMENT_ROW_BYTES) - directory
+            own = codes + n * SEGMENT_ROW_BYTES + directory
+            spare = self.memory_limit - others - own
             if spare < 0:
                 return 0, 0
-            count = min(count, 1 + spare // (n * (n_bytes + 4) + directory))
+            count = min(count, 1 + spare // (codes + 4 * n + directory))
         return count, width
 
     def _shape(self, n: int, n_bits: int) -> tuple[int, int]:

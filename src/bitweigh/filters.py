@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh import _core
+from bitweigh.bands import BLOCK_ROWS
 from bitweigh.checks import Ids, as_array, as_ids
-from bitweigh.segments import BLOCK_ROWS, Segment
+from bitweigh.segments import Segment
 
 __all__ = ["Filter", "as_filter"]
 
@@ -69,4 +70,6 @@ def as_filter(allow: ArrayLike | None, deny: ArrayLike | None) -> Filter | None:
         return Filter(None, array, deny is not None)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be ids or booleans, got {array.dtype}")
-    return Filter(as_ids(array[array >= 0].astype(np.int64)), None, deny is not None)
+    # What no id can be names none.
+    possible = array[(array >= 0) & (array <= np.iinfo(np.int64).max)]
+    return Filter(as_ids(possible.astype(np.int64)), None, deny is not None)

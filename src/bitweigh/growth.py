@@ -62,17 +62,21 @@ class Growth:
 
     def with_bands(self, state: State, least_rows: int) -> State:
         """The state with bands for all parts of at least so many rows."""
-        return State(
-            tuple(self._banded(part, least_rows) for part in state.segments),
-            None if state.tail is None else self._banded(state.tail, least_rows),
-            state.next_id,
-        )
+        # A memory limit is the index's: what one part takes is missing for the next.
+        total = sum(part.memory().total for part in state.parts())
+        built = []
+        for part in state.parts():
+            others = total - part.memory().total
+            built.append(self._banded(part, least_rows, others))
+            total = others + built[-1].memory().total
+        tail = None if state.tail is None else built.pop(0)
+        return State(tuple(built), tail, state.next_id)
 
-    def _banded(self, segment: Segment, least_rows: int) -> Segment:
+    def _banded(self, segment: Segment, least_rows: int, others: int) -> Segment:
         if segment.bands or len(segment) < least_rows:
             return segment
         codes = segment.all_codes()
-        layout = self.band_options.layout(codes, self.n_bits, self.bitorder)
+        layout = self.band_options.layout(codes, self.n_bits, self.bitorder, others)
         if not layout:
             return segment
         return Segment.build(codes, segment.ids, self.n_bits, layout, self.bitorder)

@@ -295,4 +295,5 @@ def _within(ask: _core.Ask, radii: NDArray[np.float64], limit: int | None) -> Ra
         distances, ids = _core.range_search(ask, radii, most, lims, counters)
     except _core.TooManyRowsError:
         raise LimitError(f"more than limit = {limit} codes are within the radius") from None
+    # Of C's long long, which NumPy tells from int64 although the two are the same.
     return RangeResult(lims, distances, ids.view(np.int64))

@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import _core
-from bitweigh.bands import Band, BandLayout, build_bands, first_order
+from bitweigh.bands import BLOCK_ROWS, Band, BandLayout, build_bands, first_order
 from bitweigh.checks import BitOrder, Codes, Ids
 from bitweigh.results import Memory
 
 Rows = NDArray[np.uint32]
-
-BLOCK_ROWS = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import bitweigh
 from bitweigh import paper
 from bitweigh.checks import Codes
-from bitweigh.evaluation import Truth, precision_at_k
+from bitweigh.evaluation import Truth, precision_at_k, speed_up
 from bitweigh.reproduce.methods import CostArray, Method, Methods, seconds_per_query
 from bitweigh.reproduce.results import KS, Ambiguity, Cell, SweepPoint
 from bitweigh.results import SearchResult
@@ -104,7 +104,7 @@ def _with_time(cell: Cell, time: _Time, scan_ms: float) -> Cell:
         ms=time.ms,
         ms_low=time.low,
         ms_high=time.high,
-        speed_up=scan_ms / time.ms,
+        speed_up=float(speed_up(scan_ms, time.ms)),
         timed_queries=time.queries,
     )
 

@@ -97,7 +97,10 @@ class Methods:
 
 
 def seconds_per_query(search: Search, costs: CostArray, k: int) -> float:
-    """The mean over the queries, one after the other."""
+    """The mean over the queries, one after the other.
+
+    In one call, unlike `evaluation.time_queries`: some methods take no longer than a call does.
+    """
     start = time.perf_counter()
     search(costs, k)
     return (time.perf_counter() - start) / len(costs)
