@@ -107,11 +107,11 @@ def measure_bandwidth(rows: int) -> Bandwidth:
     index.add(dataset.codes)
     n_bytes = rows * N_BITS // 8
     read = _PlainRead(n_bytes)
-    index.search(dataset.costs[-1], K, threads=1)
+    index.search(dataset.costs[-1], K, threads=1, method="scan")
     read_seconds, scan_seconds = [], []
     for costs in dataset.costs[:_ROUNDS]:
         read_seconds.append(_seconds(read))
-        scan_seconds.append(_seconds(partial(index.search, costs, K, threads=1)))
+        scan_seconds.append(_seconds(partial(index.search, costs, K, threads=1, method="scan")))
     read_median, scan_median = float(np.median(read_seconds)), float(np.median(scan_seconds))
     return Bandwidth(
         rows=rows,
@@ -134,7 +134,7 @@ def measure_scaling(batch: int) -> Scaling:
     alone: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(_SCALING_ROUNDS):
         for threads, own in seconds.items():
-            own.append(_seconds(partial(index.search, costs, K, threads=threads)))
+            own.append(_seconds(partial(index.search, costs, K, threads=threads, method="scan")))
             alone[threads].append(_seconds(partial(_hash_apart, batch, threads)))
     one, two = float(np.median(seconds[1])), float(np.median(seconds[2]))
     return Scaling(

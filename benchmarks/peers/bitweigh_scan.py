@@ -7,7 +7,7 @@ from benchmarks.peers import Codes, Costs, Ids, Query
 
 
 class BitweighScan:
-    """bitweigh.Index with one thread."""
+    """The scan of bitweigh.Index with one thread."""
 
     name = "bitweigh"
     exact = True
@@ -23,5 +23,5 @@ class BitweighScan:
 
     def search(self, prepared: Query, k: int) -> Ids:
         """One call for all queries."""
-        result = self._index.search(prepared, k, threads=1)
+        result = self._index.search(prepared, k, threads=1, method="scan")
         return result[1]
