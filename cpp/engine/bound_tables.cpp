@@ -9,7 +9,7 @@
 namespace bitweigh {
 
 BoundTables::BoundTables(const CostTable& costs, bool wide)
-    : costs_(costs), wide_(wide), entries_(costs.n_bytes() * plane_table_bytes) {
+    : costs_(costs), wide_(wide), entries_(costs.n_bytes() * plane_table_bytes), quantised_flips_(costs.n_bytes() * 32), once_(costs.n_bytes() * 32) {
     const double n_tables = 2.0 * static_cast<double>(costs.n_bytes());
     if (wide) {
         // Sums stay below 2^16 without saturating.
@@ -40,15 +40,23 @@ void BoundTables::quantise(double budget) {
     scale_ = scale;
     ++quantised_;
     const double cap = entry_max_;
+    const auto most = static_cast<int>(entry_max_);
     const double* flips = costs_.nibble_flips();
-    for (std::size_t table = 0; table < 2 * costs_.n_bytes(); ++table, flips += 16) {
-        std::uint8_t* entries = entries_.data() + table * table_bytes;
-        for (std::size_t v = 0; v < 16; ++v) {
-            // Truncation is floor: flip sums are >= 0.
-            const double steps = std::min(flips[v] * scale, cap);
-            entries[v] = entries[v + 16] = static_cast<std::uint8_t>(static_cast<int>(steps));
-            capped_entries_ += steps == cap;
-        }
+    const std::size_t n = 2 * costs_.n_bytes() * 16;
+    // Plain loops of unknown length, which the compiler turns into vector code.
+    int capped = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        // Truncation is floor: flip sums are >= 0.
+        const double exact = flips[i] * scale;
+        quantised_flips_[i] = static_cast<int>(exact < cap ? exact : cap);
+    }
+    for (std::size_t i = 0; i < n; ++i) capped += quantised_flips_[i] == most;
+    capped_entries_ += static_cast<std::size_t>(capped);
+    std::uint8_t* narrow = once_.data();
+    for (std::size_t i = 0; i < n; ++i) narrow[i] = static_cast<std::uint8_t>(quantised_flips_[i]);
+    for (std::size_t i = 0; i < n; i += 16) {
+        std::copy(narrow + i, narrow + i + 16, entries_.data() + 2 * i);
+        std::copy(narrow + i, narrow + i + 16, entries_.data() + 2 * i + 16);
     }
 }
 

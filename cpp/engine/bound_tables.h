@@ -44,6 +44,9 @@ private:
     unsigned entry_max_;
     double scale_ = 0.0;
     std::vector<std::uint8_t> entries_;
+    // Scratch of quantise(): the entries, each once.
+    std::vector<int> quantised_flips_;
+    std::vector<std::uint8_t> once_;
     ScanTables tables_;
     std::size_t quantised_ = 0;
     std::size_t capped_entries_ = 0;

@@ -109,28 +109,18 @@ void CostTable::fill_byte_sums(const double* costs, BitOrder order) {
 
 void CostTable::fill_nibble_flips(const double* costs, BitOrder order) {
     for (std::size_t p = 0; p < n_bytes_; ++p) {
-        // Per mask bit: what paying the dear value costs more, and whether 1 is the dear one.
-        // Unused bits cost nothing either way.
-        double flip[8] = {};
-        bool one_is_dear[8] = {};
+        // Per mask bit, what its two values cost more than the cheap one. Unused bits cost nothing
+        // either way.
+        double flips[16] = {};
         for (std::size_t i = p * 8; i < std::min(n_bits_, p * 8 + 8); ++i) {
             const std::size_t place = order == BitOrder::big ? 7 - i % 8 : i % 8;
-            flip[place] = std::fabs(costs[2 * i + 1] - costs[2 * i]);
-            one_is_dear[place] = costs[2 * i + 1] > costs[2 * i];
+            const double flip = costs[2 * i + 1] - costs[2 * i];
+            flips[2 * place] = std::max(0.0, -flip);
+            flips[2 * place + 1] = std::max(0.0, flip);
         }
         for (std::size_t nibble = 0; nibble < 2; ++nibble) {
-            double* table = nibble_flips_.get() + (2 * p + nibble) * 16;
-            table[0] = 0.0;
-            for (std::size_t j = 0; j < 4; ++j) {
-                const double d = flip[4 * nibble + j];
-                const double d0 = one_is_dear[4 * nibble + j] ? 0.0 : d;
-                const double d1 = one_is_dear[4 * nibble + j] ? d : 0.0;
-                const std::size_t size = std::size_t{1} << j;
-                for (std::size_t v = 0; v < size; ++v) {
-                    table[v + size] = table[v] + d1;
-                    table[v] += d0;
-                }
-            }
+            add_bits(nibble_flips_.get() + (2 * p + nibble) * 16, flips + 8 * nibble, 4,
+                     std::make_index_sequence<4>());
         }
     }
 }

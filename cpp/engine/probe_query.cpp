@@ -14,7 +14,21 @@ namespace {
 // Nanoseconds; a prediction of more is as good as one of this.
 constexpr float most_predicted = 1e15f;
 
+// Of the longest list of blocks that a thread keeps.
+constexpr std::size_t most_blocks_kept = std::size_t{1} << 16;
+
+double sum_of(const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
 }  // namespace
+
+ProbeSpace& space_of_thread() {
+    thread_local ProbeSpace space;
+    // A search of huge buckets must not hold on to its memory.
+    if (space.blocks.starts.capacity() > most_blocks_kept) space.blocks = {};
+    return space;
+}
 
 ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTable& table,
                        ScanQuery& scan, ProbeSpace& space, const Tuning& tuning)
@@ -26,6 +40,7 @@ ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTa
       tuning_(tuning) {
     const auto planes = static_cast<double>(table.n_bytes());
     scan_cost_ = static_cast<double>(segment.n_blocks()) * scan_plane_cost * planes;
+    limit_ = give_up_limit * scan_cost_;
     block_cost_ = block_cost + block_plane_cost * planes;
     prepare(costs);
 }
@@ -40,8 +55,9 @@ void ProbeQuery::prepare(const double* costs) {
     }
     const std::size_t m = segment_.bands.size();
     space_.bands.resize(m);
-    space_.plans.resize(m);
+    space_.allocation.resize(m);
     space_.limits.assign(m, -std::numeric_limits<double>::infinity());
+    space_.met.assign(m, {0.0f, 0.0f});
     for (std::size_t b = 0; b < m; ++b) {
         space_.bands[b].prepare(segment_.bands[b].bits, space_.flips.data(),
                                 space_.cheap_ones.data());
@@ -66,16 +82,17 @@ bool ProbeQuery::probe(Checkpoint& checkpoint) {
     double most = tuning_.first_round_cost;
     while (!all_met_) {
         const double target = next_target();
-        if (std::accumulate(space_.limits.begin(), space_.limits.end(), 0.0) > target) return true;
+        if (sum_of(space_.limits) > target) return true;
         ++counters_.rounds;
-        const double level = target / static_cast<double>(budget_levels);
-        plan(level);
+        plan(target);
         if (scan_.worst() < padding_distance) {
-            if (predicted_ < 0.0) predicted_ = spent_ + cost_to_finish(space_.plans, most_predicted);
             if (!to_the_end_ && is_too_dear()) return false;
         }
-        advance(space_.plans, static_cast<float>(most));
-        choose_next(level, target);
+        const double cost = space_.allocation.advance(needed_, static_cast<float>(most));
+        if (scan_.worst() < padding_distance && predicted_ < 0.0) {
+            predicted_ = spent_ + cost + space_.allocation.cost_to_finish(needed_, most_predicted);
+        }
+        choose_next(target);
         if (!walk_to_next(checkpoint)) return false;
         most = std::max(1.0, most * round_growth);
     }
@@ -87,47 +104,101 @@ double ProbeQuery::next_target() {
     if (budget < padding_distance) return budget;
     // Fewer than K rows met: on by cost alone, towards more and more of all flips. One band reaches
     // its dearest key before the limits add up to all of them.
-    const double all = std::accumulate(space_.flips.begin(), space_.flips.end(), 0.0);
-    const double reached = std::accumulate(space_.limits.begin(), space_.limits.end(), 0.0);
+    const double all = sum_of(space_.flips);
+    const double reached = sum_of(space_.limits);
     return std::max({all / 2, 2 * reached, std::numeric_limits<double>::min()});
 }
 
 // Early predictions are too high, since the bound still falls: they are trusted the less, the less
 // was spent.
-bool ProbeQuery::is_too_dear() const {
+bool ProbeQuery::is_too_dear() {
     const double share = spent_ / scan_cost_;
     if (share < no_give_up_share) return false;
     const double trust = std::min(1.0, share / give_up_share);
     const double most = scan_cost_ * (early_doubt - (early_doubt - 1.0) * trust) - spent_;
-    return cost_to_finish(space_.plans, static_cast<float>(most)) > most;
+    const double left = space_.allocation.cost_to_finish(needed_, static_cast<float>(most));
+    if (left > most) return true;
+    limit_ = std::max(give_up_limit * scan_cost_, std::min(scan_cost_, 1.1 * (spent_ + left)));
+    return false;
 }
 
-void ProbeQuery::plan(double level) {
+void ProbeQuery::plan(double target) {
+    // False also for a level that was rounded to zero, or none.
+    const double levels = target / level_;
+    const auto most = static_cast<double>(space_.allocation.budget_levels());
+    const auto fewest = static_cast<double>(space_.allocation.fewest_levels());
+    const bool counted = levels >= fewest && levels < most + 0.5;
+    if (!counted) count(target);
+    // A whole number of levels is not enough, however it was rounded.
+    needed_ = counted ? static_cast<std::size_t>(levels * (1.0 + 0x1p-40)) + 1
+                      : space_.allocation.last_level();
     for (std::size_t b = 0; b < space_.bands.size(); ++b) {
-        BandPlan& plan = space_.plans[b];
-        count_keys(space_.bands[b], level, plan.keys);
+        // What its keys cost so far, with one average key added.
         const auto keys = static_cast<double>(std::size_t{1} << space_.bands[b].n_bits());
-        const double rows = static_cast<double>(segment_.rows) / keys;
-        plan.key_cost = static_cast<float>(key_cost + block_cost_ * (1.0 + rows / block_rows));
-        // A limit that is a whole number of levels must not be taken for one less.
-        const double reached = std::max(0.0, space_.limits[b]) / level + 1e-6;
-        plan.level = reached < last_level ? static_cast<std::size_t>(reached) : last_level;
+        const double average = 1.0 + static_cast<double>(segment_.rows) / (keys * block_rows);
+        const double blocks = (average + space_.met[b].blocks) / (1.0 + space_.met[b].keys);
+        space_.allocation.bands[b].key_cost = static_cast<float>(key_cost + block_cost_ * blocks);
+        space_.met[b].keys *= remembered_share;
+        space_.met[b].blocks *= remembered_share;
     }
 }
 
-void ProbeQuery::choose_next(double level, double target) {
+void ProbeQuery::count(double target) {
+    const std::size_t last = space_.allocation.last_level();
+    level_ = target / static_cast<double>(space_.allocation.budget_levels());
+    for (std::size_t b = 0; b < space_.bands.size(); ++b) {
+        BandPlan& plan = space_.allocation.bands[b];
+        count_keys(space_.bands[b], level_, last, plan.keys);
+        // A limit that is a whole number of levels must not be taken for one less.
+        const double reached = std::max(0.0, space_.limits[b]) / level_ + 1e-6;
+        plan.level = reached < static_cast<double>(last) ? static_cast<std::size_t>(reached) : last;
+    }
+}
+
+void ProbeQuery::choose_next(double target) {
+    const double reached = next_by_levels();
     std::size_t levels = 0;
-    double reached = 0.0;
+    for (const BandPlan& plan : space_.allocation.bands) levels += plan.level;
+    if (levels < needed_) return;
+    if (reached > target) {
+        lower_next(reached - target);
+        // Without an end of the search there is no end of rounds.
+        if (!(sum_of(space_.next) > target)) next_by_levels();
+    } else {
+        // A level so small that it is rounded away.
+        space_.next[0] = std::nextafter(target, padding_distance);
+    }
+}
+
+double ProbeQuery::next_by_levels() {
     space_.next.clear();
     for (std::size_t b = 0; b < space_.bands.size(); ++b) {
-        const auto own = static_cast<double>(space_.plans[b].level);
-        space_.next.push_back(std::max(space_.limits[b], own * level));
-        reached += space_.next[b];
-        levels += space_.plans[b].level;
+        const auto levels = static_cast<double>(space_.allocation.bands[b].level);
+        space_.next.push_back(std::max(space_.limits[b], levels * level_));
     }
-    // The last levels exceed the target, unless it is so small that a level is rounded away.
-    if (levels > budget_levels && !(reached > target)) {
-        space_.next[0] = std::nextafter(target, padding_distance);
+    return sum_of(space_.next);
+}
+
+// The last step goes beyond the target, by up to a level: the dearest bands need not go so far.
+void ProbeQuery::lower_next(double excess) {
+    // A little remains, more than rounding takes away.
+    excess *= 1.0 - 0x1p-20;
+    while (excess > 0.0) {
+        std::size_t dearest = 0;
+        float most = 0.0f;
+        for (std::size_t b = 0; b < space_.bands.size(); ++b) {
+            const BandPlan& plan = space_.allocation.bands[b];
+            if (!(space_.next[b] > space_.limits[b])) continue;
+            const float cost = plan.keys[plan.level] * plan.key_cost;
+            if (cost > most) {
+                most = cost;
+                dearest = b;
+            }
+        }
+        if (most == 0.0f) return;
+        const double back = std::min(excess, space_.next[dearest] - space_.limits[dearest]);
+        space_.next[dearest] -= back;
+        excess -= back;
     }
 }
 
@@ -139,7 +210,7 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
         const Band& band = segment_.bands[b];
         const bool whole = space_.bands[b].walk(space_.limits[b], space_.next[b], [&](Key key) {
             __builtin_prefetch(band.starts + key);
-            space_.keys.push_back({&band, key});
+            space_.keys.push_back({static_cast<std::uint32_t>(b), key});
             return space_.keys.size() < keys_at_once || probe_keys(checkpoint);
         });
         if (!whole) return false;
@@ -171,23 +242,26 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
         i += n;
         at_once_ = std::min(2 * at_once_, blocks_at_once);
     }
-    return to_the_end_ || spent_ <= give_up_limit * scan_cost_;
+    return to_the_end_ || spent_ <= limit_;
 }
 
 bool ProbeQuery::list_blocks() {
     const std::size_t block_bytes = table_.n_bytes() * block_rows;
-    const double left = std::max(0.0, give_up_limit * scan_cost_ - spent_);
+    const double left = std::max(0.0, limit_ - spent_);
     const auto most = to_the_end_ ? std::numeric_limits<std::size_t>::max()
                                   : static_cast<std::size_t>(left / block_cost_);
     space_.blocks.clear();
-    for (const auto& [band, key] : space_.keys) {
+    for (const auto& [b, key] : space_.keys) {
+        const Band* band = &segment_.bands[b];
         const std::uint32_t begin = band->starts[key];
         const std::uint32_t end = band->starts[key + 1];
+        space_.met[b].keys += 1.0f;
         // The second condition only fails in a damaged file.
         if (begin >= end || end > band->rows.rows) {
             ++counters_.empty_probes;
             continue;
         }
+        const std::size_t before = space_.blocks.size();
         for (auto block = static_cast<std::uint32_t>(begin / block_rows);
              block <= (end - 1) / block_rows; ++block) {
             const std::uint8_t* start = band->rows.blocks + block * block_bytes;
@@ -199,6 +273,7 @@ bool ProbeQuery::list_blocks() {
             if (space_.blocks.size() >= most) return false;
             space_.blocks.push_back(band->rows, block, block_bytes);
         }
+        space_.met[b].blocks += static_cast<float>(space_.blocks.size() - before);
     }
     return true;
 }

@@ -34,17 +34,26 @@ struct ProbeSpace {
     std::vector<double> flips;
     std::vector<std::uint8_t> cheap_ones;
     std::vector<BandQuery> bands;
-    std::vector<BandPlan> plans;
+    Allocation allocation;
     std::vector<double> limits;  // of each band, -inf before its first walk
     std::vector<double> next;    // those of the next step
+    // What each band met in this query.
+    struct Met {
+        float keys;
+        float blocks;
+    };
+    std::vector<Met> met;
     struct BandKey {
-        const Band* band;
+        std::uint32_t band;
         Key key;
     };
     std::vector<BandKey> keys;
     BlockList blocks;
     std::vector<Hit> hits;
 };
+
+// This thread's, kept from one search to the next: making it anew takes longer than a short search.
+ProbeSpace& space_of_thread();
 
 class ProbeQuery {
 public:
@@ -58,13 +67,17 @@ public:
 
 private:
     void prepare(const double* costs);
-    bool is_too_dear() const;
+    bool is_too_dear();
     bool probe(Checkpoint& checkpoint);
     // What the limits of the bands must exceed together before the search may end, as far as is known.
     double next_target();
-    void plan(double level);
-    // The limits after the next step, from the plan.
-    void choose_next(double level, double target);
+    // Brings the plans up to date: how many keys each band has by level, and what each costs.
+    void plan(double target);
+    void count(double target);
+    // The limits after the next step, from the plans; no farther than the target asks for.
+    void choose_next(double target);
+    double next_by_levels();  // returns their sum
+    void lower_next(double excess);
     // Probes every key between the limits and the next ones; false where it has become too dear.
     bool walk_to_next(Checkpoint& checkpoint);
     bool probe_keys(Checkpoint& checkpoint);
@@ -80,8 +93,11 @@ private:
     const Tuning& tuning_;
     double scan_cost_;          // nanoseconds, estimated
     double block_cost_;
+    double limit_;              // of what may be spent before it is given up
     double spent_ = 0.0;
     double predicted_ = -1.0;   // of all probing, once there is a bound
+    double level_ = 0.0;        // of the plans; 0 before they are made
+    std::size_t needed_ = 0;    // levels that exceed the target
     std::size_t at_once_ = first_blocks_at_once;
     bool to_the_end_ = false;
     bool all_met_ = false;      // a band has no key left

@@ -88,9 +88,8 @@ std::vector<std::vector<Neighbour>> range_search(const SearchRequest& request, c
     std::vector<std::vector<Neighbour>> found(request.n_queries);
     clean_vector_state();
     run_tasks(request.n_queries, request.threads, check, [&](std::size_t q, Checkpoint& checkpoint) {
-        ProbeSpace space;
         RangeQuery query(request, q, radii[q], limit);
-        found[q] = query.run(space, checkpoint);
+        found[q] = query.run(space_of_thread(), checkpoint);
         counters[q] = query.counters();
     });
     return found;

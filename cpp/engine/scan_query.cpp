@@ -82,7 +82,8 @@ void ScanQuery::scan(const BlockRows& rows, std::size_t begin, std::size_t end, 
     } else {
         const ScanBlocks kernel = bounds_.wide() ? kernel_.wide : kernel_.narrow;
         const std::size_t n = kernel(rows.blocks, begin, end, bounds_.tables(), hits);
-        for (std::size_t i = 0; i < n; ++i) verify(rows, hits[i].block, hits[i].rows);
+        for (std::size_t i = 0; i < n; ++i) score(rows, hits[i].block, hits[i].rows);
+        offer_scored();
         count(std::min(rows.rows, end * block_rows) - begin * block_rows);
     }
     bound_.lower_to(top_.worst());
@@ -97,8 +98,9 @@ void ScanQuery::scan_listed(const BlockList& list, std::size_t first, std::size_
         const std::size_t found = kernel(list.starts.data() + i, left, bounds_.tables(), hits);
         for (std::size_t h = 0; h < found; ++h) {
             const BlockList::Place& place = list.places[i + hits[h].block];
-            verify(*place.rows, place.block, hits[h].rows);
+            score(*place.rows, place.block, hits[h].rows);
         }
+        offer_scored();
         count(left * block_rows);
     }
     bound_.lower_to(top_.worst());
@@ -165,18 +167,35 @@ void ScanQuery::score_all(const BlockRows& rows, std::size_t block) {
     }
 }
 
-void ScanQuery::verify(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows) {
+void ScanQuery::score(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows) {
+    if (n_scored_ + block_rows > scored_.size()) offer_scored();
     const std::uint8_t* start = rows.blocks + block * costs_.n_bytes() * block_rows;
+    const double worst = top_.worst();
     std::uint32_t left = hit_rows & rows.rows_in(block);
-    for (; left != 0; left &= left - 1, ++counters_.candidates) {
+    counters_.candidates += static_cast<std::uint64_t>(std::popcount(left));
+    for (; left != 0; left &= left - 1) {
         const auto r = static_cast<std::size_t>(std::countr_zero(left));
-        offer(rows, block * block_rows + r, costs_.distance(start, r));
+        const std::size_t position = block * block_rows + r;
+        const double distance = costs_.distance(start, r);
+        scored_[n_scored_] = {distance, &rows, static_cast<Row>(position)};
+        n_scored_ += distance <= worst;
+        if (rows.row_numbers) __builtin_prefetch(rows.row_numbers + position);
     }
+}
+
+void ScanQuery::offer_scored() {
+    for (std::size_t i = 0; i < n_scored_; ++i) {
+        offer(*scored_[i].rows, scored_[i].position, scored_[i].distance);
+    }
+    n_scored_ = 0;
 }
 
 void ScanQuery::offer(const BlockRows& rows, std::size_t position, double distance) {
     if (distance > top_.worst()) return;
-    if (const Id* id = rows.id_at(position)) top_.offer({distance, id});
+    if (const Id* id = rows.id_at(position)) {
+        __builtin_prefetch(id);
+        top_.offer({distance, id});
+    }
 }
 
 }  // namespace bitweigh

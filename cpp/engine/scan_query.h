@@ -1,6 +1,7 @@
 // One query over blocks, exactly: the kernel names candidates, the definition decides.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -123,7 +124,10 @@ private:
     bool ready();
     void count(std::size_t rows);
     void score_all(const BlockRows& rows, std::size_t block);
-    void verify(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows);
+    // Scores rows that the kernel let through; those within the bound wait until their row numbers,
+    // which are seldom in the cache, have been fetched.
+    void score(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows);
+    void offer_scored();
     void offer(const BlockRows& rows, std::size_t position, double distance);
 
     const CostTable& costs_;
@@ -133,6 +137,13 @@ private:
     TopK<Candidate> top_;
     double tables_worst_ = padding_distance;  // what the tables' threshold was made for
     SearchCounters counters_;
+    struct Scored {
+        double distance;
+        const BlockRows* rows;
+        Row position;
+    };
+    std::array<Scored, 3 * block_rows> scored_;
+    std::size_t n_scored_ = 0;
 };
 
 }  // namespace bitweigh

@@ -242,15 +242,13 @@ void search(const SearchRequest& request, const SearchAnswer& answer, const Inte
     }
     if (split.pieces == 1) {
         run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
-            ProbeSpace space;
-            if (tiles[t]->prepare(space, checkpoint)) tiles[t]->run_piece(0, checkpoint);
+            if (tiles[t]->prepare(space_of_thread(), checkpoint)) tiles[t]->run_piece(0, checkpoint);
         });
         return;
     }
     std::vector<char> left(split.tiles);
     run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
-        ProbeSpace space;
-        left[t] = tiles[t]->prepare(space, checkpoint);
+        left[t] = tiles[t]->prepare(space_of_thread(), checkpoint);
     });
     run_tasks(split.tiles * split.pieces, split.threads, check,
               [&](std::size_t task, Checkpoint& checkpoint) {

@@ -35,13 +35,20 @@ inline constexpr std::size_t first_chunk_blocks = 16;
 
 // Probing, in nanoseconds: scanning a plane of a block in order, probing one block of a list beyond
 // that, and looking a key up.
-inline constexpr double scan_plane_cost = 0.9;
+inline constexpr double scan_plane_cost = 0.78;
 inline constexpr double block_cost = 20.0;
-inline constexpr double block_plane_cost = 2.5;
+inline constexpr double block_plane_cost = 3.2;
 inline constexpr double key_cost = 6.0;
 // Each round of probing may cost so many times more than the one before: early rounds lower the
 // bound, and late ones should be few.
-inline constexpr double round_growth = 1.5;
+inline constexpr double round_growth = 2.0;
+// Buckets near a query hold more rows than those farther off: of what the keys of a band cost, each
+// round remembers this share of what was known before it.
+inline constexpr float remembered_share = 0.3f;
+// Each band gets so many levels of the budget on average, but there are no fewer than this in all:
+// with 2 levels a band, searches of 256 bits go too far and visit 1.4x as many blocks.
+inline constexpr std::size_t levels_per_band = 8;
+inline constexpr std::size_t fewest_budget_levels = 32;
 // Probing is given up for the scan when it would cost more than the scan in all. Not before it has
 // cost the first share of a scan; before it has cost the second, only when it would cost more by up
 // to this factor. And when it has cost the last share, whatever is predicted.
@@ -82,7 +89,7 @@ struct Tuning {
     // 1024.
     std::size_t narrow_max_bits = 256;
     // Nanoseconds, by the estimates above, that the first round of probing may take.
-    double first_round_cost = 600.0;
+    double first_round_cost = 1500.0;
 };
 
 }  // namespace bitweigh

@@ -13,6 +13,7 @@ namespace bitweigh::test {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr std::size_t last_level = 49;
 
 BandQuery make_band(const std::vector<double>& flips) {
     std::vector<std::uint16_t> bits(flips.size());
@@ -25,9 +26,13 @@ BandQuery make_band(const std::vector<double>& flips) {
 
 // Each key by itself: the sum of its weights, each rounded to whole levels.
 void check_counts(const std::vector<double>& flips, double level) {
+    // More levels are left alone.
     LevelCounts counts;
-    count_keys(make_band(flips), level, counts);
-    LevelCounts expected{};
+    counts.fill(-1.0f);
+    count_keys(make_band(flips), level, last_level, counts);
+    LevelCounts expected;
+    expected.fill(-1.0f);
+    std::fill_n(expected.begin(), last_level + 1, 0.0f);
     for (std::size_t key = 0; key < std::size_t{1} << flips.size(); ++key) {
         double sum = 0.0;
         for (std::size_t j = 0; j < flips.size(); ++j) {
@@ -55,89 +60,103 @@ void test_counts(Rng& rng) {
     // A budget so small that a level is zero: no count means anything, but each is a number.
     for (const double flip : {0.0, 5e-324, 1e300}) {
         LevelCounts counts;
-        count_keys(make_band({0.0, flip, flip}), 0.0, counts);
-        const bool finite = std::all_of(counts.begin(), counts.end(),
+        count_keys(make_band({0.0, flip, flip}), 0.0, last_level, counts);
+        const bool finite = std::all_of(counts.begin(), counts.begin() + last_level + 1,
                                         [](float count) { return std::isfinite(count); });
         CHECK(finite && counts[0] >= 1.0f, "flip " << flip);
     }
 }
 
-std::size_t sum_of_levels(const std::vector<BandPlan>& bands) {
+std::size_t sum_of_levels(const Allocation& plans) {
     std::size_t sum = 0;
-    for (const BandPlan& band : bands) sum += band.level;
+    for (const BandPlan& band : plans.bands) sum += band.level;
     return sum;
 }
 
 // Whole numbers, small enough for every sum of costs to be exact; many levels have no key.
-std::vector<BandPlan> draw_plans(Rng& rng) {
-    std::vector<BandPlan> bands(1 + pick(rng, 6));
-    for (BandPlan& band : bands) {
+Allocation draw_plans(Rng& rng) {
+    Allocation plans;
+    plans.resize(1 + pick(rng, 20));
+    for (BandPlan& band : plans.bands) {
         band.keys.fill(0.0f);
         const std::size_t often = 1 + pick(rng, 3);
         for (float& keys : band.keys) {
             if (pick(rng, often) == 0) keys = static_cast<float>(pick(rng, 50));
         }
         band.key_cost = static_cast<float>(1 + pick(rng, 9));
-        band.level = pick(rng, 4) ? 0 : pick(rng, last_level);
+        band.level = pick(rng, 4) ? 0 : pick(rng, plans.last_level());
     }
-    return bands;
+    return plans;
 }
 
-void check_advance(Rng& rng, std::vector<BandPlan>& bands) {
-    const std::vector<BandPlan> before = bands;
+std::size_t draw_needed(Rng& rng, const Allocation& plans) {
+    return pick(rng, 2) ? plans.last_level() : 1 + pick(rng, plans.last_level() - 1);
+}
+
+void check_advance(Rng& rng, Allocation& plans) {
+    const std::vector<BandPlan> before = plans.bands;
+    const std::size_t sum_before = sum_of_levels(plans);
+    const std::size_t needed = draw_needed(rng, plans);
     const auto most = static_cast<float>(pick(rng, pick(rng, 1) ? 100 : 3000));
-    const float spent = advance(bands, most);
-    const std::size_t sum = sum_of_levels(bands);
+    const float spent = plans.advance(needed, most);
+    const std::size_t sum = sum_of_levels(plans);
 
     float cost = 0.0f;
     std::size_t paying = 0;
     bool rising = true;
-    for (std::size_t b = 0; b < bands.size(); ++b) {
-        rising &= before[b].level <= bands[b].level && bands[b].level <= last_level;
-        for (std::size_t l = before[b].level + 1; l <= bands[b].level; ++l) {
-            const float own = bands[b].keys[l] * bands[b].key_cost;
+    for (std::size_t b = 0; b < before.size(); ++b) {
+        const BandPlan& band = plans.bands[b];
+        rising &= before[b].level <= band.level && band.level <= plans.last_level();
+        for (std::size_t l = before[b].level + 1; l <= band.level; ++l) {
+            const float own = band.keys[l] * band.key_cost;
             cost += own;
             paying += own > 0.0f;
         }
     }
-    CHECK(rising, bands.size() << " bands");
-    CHECK(spent == cost, bands.size() << " bands: " << spent << ", not " << cost);
+    CHECK(rising, before.size() << " bands");
+    CHECK(spent == cost, before.size() << " bands: " << spent << ", not " << cost);
     CHECK(spent <= most || paying == 1, "spent " << spent << " of " << most << " on " << paying);
-    if (sum_of_levels(before) <= budget_levels) {
-        CHECK(sum > sum_of_levels(before), bands.size() << " bands");
-        CHECK(sum <= budget_levels + 1, "levels add up to " << sum);
+    if (sum_before < needed) {
+        CHECK(sum > sum_before, before.size() << " bands");
+        CHECK(sum <= needed, "levels add up to " << sum << ", needed " << needed);
     } else {
-        CHECK(sum == sum_of_levels(before) && spent == 0.0f, "levels add up to " << sum);
+        CHECK(sum == sum_before && spent == 0.0f, "levels add up to " << sum);
     }
 }
 
-void check_finish(Rng& rng, std::vector<BandPlan> bands) {
-    const float predicted = cost_to_finish(bands, infinity);
-    const std::vector<BandPlan> before = bands;
-    float spent = 0.0f;
-    for (std::size_t rounds = 0; sum_of_levels(bands) <= budget_levels; ++rounds) {
-        if (rounds > budget_levels) break;
-        spent += advance(bands, static_cast<float>(pick(rng, 500)));
-    }
-    CHECK(sum_of_levels(bands) > budget_levels, bands.size() << " bands do not finish");
-    CHECK(spent == predicted, bands.size() << " bands: " << spent << ", predicted " << predicted);
+// However the rounds are cut, the same steps are taken, and predicted.
+void check_finish(Rng& rng, Allocation plans) {
+    const std::size_t needed = draw_needed(rng, plans);
+    const float predicted = plans.cost_to_finish(needed, infinity);
     // Counted only as far as somebody wants to know.
     const auto enough = static_cast<float>(pick(rng, static_cast<std::size_t>(predicted)));
-    const float cut = cost_to_finish(before, enough);
+    const float cut = plans.cost_to_finish(needed, enough);
     CHECK(cut <= predicted && (cut > enough || cut == predicted),
           "enough " << enough << ": " << cut << " of " << predicted);
+    float spent = 0.0f;
+    for (std::size_t rounds = 0; sum_of_levels(plans) < needed; ++rounds) {
+        if (rounds > most_levels) break;
+        spent += plans.advance(needed, static_cast<float>(pick(rng, 500)));
+    }
+    CHECK(sum_of_levels(plans) >= needed, plans.bands.size() << " bands do not finish");
+    CHECK(spent == predicted,
+          plans.bands.size() << " bands: " << spent << ", predicted " << predicted);
 }
 
 void test_plans(Rng& rng) {
     for (int repeat = 0; repeat < 2000; ++repeat) {
-        std::vector<BandPlan> bands = draw_plans(rng);
-        check_finish(rng, bands);
-        for (int round = 0; round < 5; ++round) check_advance(rng, bands);
+        Allocation plans = draw_plans(rng);
+        check_finish(rng, plans);
+        for (int round = 0; round < 5; ++round) check_advance(rng, plans);
         // With no end of cost, to the end of the budget.
-        advance(bands, infinity);
-        CHECK(sum_of_levels(bands) > budget_levels, bands.size() << " bands");
+        plans.advance(plans.last_level(), infinity);
+        CHECK(sum_of_levels(plans) >= plans.last_level(), plans.bands.size() << " bands");
     }
-    CHECK(cost_to_finish({}, 1000.0f) == infinity, "no band reaches any budget");
+    // A band that cannot go on, whatever is needed.
+    Allocation ended;
+    ended.resize(1);
+    ended.bands[0] = {{}, 1.0f, ended.last_level()};
+    CHECK(ended.cost_to_finish(ended.last_level() + 1, 1000.0f) == infinity, "no level is left");
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ BITWEIGH_INLINE void add_plane(const std::uint8_t* start, std::size_t planes, st
     }
 }
 
-// The same for blocks anywhere in memory; prefetches those at `next`.
+// The same for blocks anywhere in memory; prefetches those at `next`, if any.
 template <class Simd, int group>
 BITWEIGH_INLINE void add_listed_plane(const std::uint8_t* const* blocks,
                                       const std::uint8_t* const* next, std::size_t p,
@@ -70,7 +70,7 @@ BITWEIGH_INLINE void add_listed_plane(const std::uint8_t* const* blocks,
         const Vec x = Simd::load(blocks[g] + p * block_rows);
         sum[g] = Simd::add_saturating(sum[g], Simd::lookup_low(low_table, x));
         sum[g] = Simd::add_saturating(sum[g], Simd::lookup_high(high_table, x));
-        if (p % 2 == 0) Simd::prefetch(next[g] + p * block_rows);
+        if (next && p % 2 == 0) Simd::prefetch(next[g] + p * block_rows);
     }
 }
 
@@ -253,15 +253,78 @@ BITWEIGH_TARGET std::size_t scan_narrow_planes_listed(const std::uint8_t* const*
     return static_cast<std::size_t>(last - hits);
 }
 
+// Long blocks in two parts: of a block whose rows are all too far after the first half of the planes,
+// the rest is never read. Blocks of a list come from memory, where reading is what takes the time.
+template <class Simd, int fixed_planes>
+BITWEIGH_TARGET std::size_t scan_narrow_halves_listed(const std::uint8_t* const* blocks,
+                                                      std::size_t n, const ScanTables& tables,
+                                                      Hit* hits) {
+    using Vec = typename Simd::Vec;
+    constexpr std::size_t group = Simd::group;
+    constexpr std::size_t at_once = 64;
+    const std::size_t planes = fixed_planes ? fixed_planes : tables.planes;
+    const std::size_t half = planes / 4 * 2;
+    const auto threshold = static_cast<std::uint8_t>(tables.threshold);
+    Hit* last = hits;
+    for (std::size_t first = 0; first < n; first += at_once) {
+        const std::size_t end = first + at_once < n ? first + at_once : n;
+        // The blocks that are read to the end; the last ones of a group may not exist.
+        Vec sums[at_once + group];
+        const std::uint8_t* left[at_once + group];
+        std::uint32_t places[at_once + group];
+        std::size_t n_left = 0;
+        for (std::size_t i = first; i < end; i += group) {
+            const std::uint8_t* starts[group];
+            const std::uint8_t* next[group];
+            Vec sum[group];
+#pragma GCC unroll 8
+            for (std::size_t g = 0; g < group; ++g) {
+                starts[g] = blocks[i + g < end ? i + g : end - 1];
+                next[g] = blocks[i + g + listed_prefetch < n ? i + g + listed_prefetch : n - 1];
+                sum[g] = Simd::zero();
+            }
+            for (std::size_t p = 0; p < half; ++p) {
+                add_listed_plane<Simd, group>(starts, next, p, tables.entries, sum);
+            }
+            const std::size_t before = n_left;
+#pragma GCC unroll 8
+            for (std::size_t g = 0; g < group; ++g) {
+                sums[n_left] = sum[g];
+                left[n_left] = starts[g];
+                places[n_left] = static_cast<std::uint32_t>(i + g);
+                n_left += i + g < end && Simd::any_at_most(sum[g], threshold);
+            }
+            for (std::size_t j = before; j < n_left; ++j) {
+                for (std::size_t p = half; p < planes; p += 2) {
+                    Simd::prefetch(left[j] + p * block_rows);
+                }
+            }
+        }
+        for (std::size_t i = 0; i < n_left; i += group) {
+            const std::size_t in_group = n_left - i < group ? n_left - i : group;
+            for (std::size_t g = in_group; g < group; ++g) left[i + g] = left[i];
+            for (std::size_t p = half; p < planes; ++p) {
+                add_listed_plane<Simd, group>(left + i, nullptr, p, tables.entries, sums + i);
+            }
+            for (std::size_t g = 0; g < in_group; ++g) {
+                const std::uint32_t rows = Simd::rows_at_most(sums[i + g], threshold);
+                if (rows) *last++ = {places[i + g], rows};
+            }
+        }
+    }
+    return static_cast<std::size_t>(last - hits);
+}
+
 template <class Simd>
 BITWEIGH_TARGET std::size_t scan_narrow_listed(const std::uint8_t* const* blocks, std::size_t n,
                                                const ScanTables& tables, Hit* hits) {
     switch (tables.planes) {
         case 4: return scan_narrow_planes_listed<Simd, 4>(blocks, n, tables, hits);
         case 8: return scan_narrow_planes_listed<Simd, 8>(blocks, n, tables, hits);
-        case 16: return scan_narrow_planes_listed<Simd, 16>(blocks, n, tables, hits);
-        default: return scan_narrow_planes_listed<Simd, 0>(blocks, n, tables, hits);
+        default: break;
     }
+    if (tables.planes < 12) return scan_narrow_planes_listed<Simd, 0>(blocks, n, tables, hits);
+    return scan_narrow_halves_listed<Simd, 0>(blocks, n, tables, hits);
 }
 
 template <class Simd>
