@@ -69,23 +69,24 @@ void write_counters(const std::vector<SearchCounters>& counters, std::int64_t* o
     }
 }
 
+using AllowedList = std::optional<std::vector<const AllowedArrays*>>;
+
 // What every kind of search is asked with, and how.
 struct Ask {
-    std::vector<const SegmentArrays*> segments;
-    std::vector<const AllowedArrays*> allowed;  // one for each segment, or none at all
-    Costs costs;
-    std::string bitorder;
-    std::string method;
-    std::string kernel;
+    const SegmentList& segments;
+    const AllowedList& allowed;  // one for each segment, or nothing
+    const Costs& costs;
+    bool single;  // how the caller indexes the costs
+    const std::string& bitorder;
+    const std::string& method;
+    const std::string& kernel;
     std::size_t threads;
     bool cap_threads;
-    bool single;
-    bool on_main_thread;
-    Tuning tuning;
+    const Tuning& tuning;
 };
 
-// Segments as a search sees them, with the bands of those that are filtered.
-struct Views {
+// Segments that are filtered as a search sees them, with their bands.
+struct FilteredSegments {
     std::vector<Segment> segments;
     std::vector<std::vector<Band>> bands;
 };
@@ -107,27 +108,31 @@ void allow(const AllowedArrays& allowed, Segment& segment, std::vector<Band>& ba
     segment.bands = bands;
 }
 
-// Checks what an Ask holds and makes a request of it; `views` must outlive the request.
-SearchRequest request_of(const Ask& ask, std::size_t k, Views& views) {
+// Checks what an Ask holds and makes a request of it; `filtered` must outlive the request.
+SearchRequest request_of(const Ask& ask, std::size_t k, FilteredSegments& filtered) {
     check_costs(ask.costs, ask.single);
     if (ask.costs.shape(1) == 0 || ask.costs.shape(2) != 2) {
         throw std::invalid_argument("costs must have shape (nq, n_bits, 2)");
     }
-    for (const SegmentArrays* segment : ask.segments) {
+    for (const SegmentArrays* segment : ask.segments.arrays) {
         if (segment->n_bytes != bytes_of(ask.costs.shape(1))) {
             throw std::invalid_argument("a segment has codes of another length than the queries");
         }
-        views.segments.push_back(segment->view);
     }
-    if (!ask.allowed.empty() && ask.allowed.size() != ask.segments.size()) {
-        throw std::invalid_argument("a filter must be given for each segment");
+    std::span<const Segment> segments = ask.segments.views;
+    if (ask.allowed) {
+        if (ask.allowed->size() != segments.size()) {
+            throw std::invalid_argument("a filter must be given for each segment");
+        }
+        filtered.segments = ask.segments.views;
+        filtered.bands.resize(segments.size());
+        for (std::size_t s = 0; s < segments.size(); ++s) {
+            filtered.bands[s] = ask.segments.arrays[s]->bands;
+            allow(*(*ask.allowed)[s], filtered.segments[s], filtered.bands[s]);
+        }
+        segments = filtered.segments;
     }
-    views.bands.resize(ask.allowed.size());
-    for (std::size_t s = 0; s < ask.allowed.size(); ++s) {
-        views.bands[s] = ask.segments[s]->bands;
-        allow(*ask.allowed[s], views.segments[s], views.bands[s]);
-    }
-    return {.segments = views.segments,
+    return {.segments = segments,
             .n_bits = ask.costs.shape(1),
             .order = order_named(ask.bitorder),
             .costs = ask.costs.data(),
@@ -142,59 +147,84 @@ SearchRequest request_of(const Ask& ask, std::size_t k, Views& views) {
 
 // Runs work(check) without the GIL; Ctrl-C raises what its handler raises.
 template <class Work>
-void run_interruptibly(bool on_main_thread, Work work) {
+void run_interruptibly(Work work) {
     try {
         const nb::gil_scoped_release release;
-        work(SignalCheck(on_main_thread));
+        work(SignalCheck());
     } catch (const Interrupted&) {
         if (PyErr_Occurred()) throw nb::python_error();
         throw std::runtime_error("the search was interrupted");
     }
 }
 
-void search_segments(const Ask& ask, const Output<double, 2>& distances,
-                     const Output<Id, 2>& ids, const Output<std::int64_t, 2>& counters) {
-    Views views;
-    const SearchRequest request = request_of(ask, distances.shape(1), views);
-    if (request.k == 0 || distances.shape(0) != request.n_queries ||
-        ids.shape(0) != request.n_queries || ids.shape(1) != request.k ||
-        counters.shape(0) != request.n_queries || counters.shape(1) != std::size(counter_names)) {
+// An array of the caller's, of any shape with so many elements in all.
+template <class Value>
+using FlatOutput = nb::ndarray<Value, nb::c_contig, nb::device::cpu>;
+
+template <class Value>
+Value* data_of(const FlatOutput<Value>& output, std::size_t size) {
+    if (output.size() != size) {
         throw std::invalid_argument("the arrays for the answer do not fit the queries");
     }
+    return output.data();
+}
+
+using Counters = std::optional<FlatOutput<std::int64_t>>;
+
+void write_counters(const std::vector<SearchCounters>& counted, const Counters& counters) {
+    if (counters) {
+        write_counters(counted, data_of(*counters, counted.size() * std::size(counter_names)));
+    }
+}
+
+void search_segments(const SegmentList& segments, const AllowedList& allowed, const Costs& costs,
+                     bool single, const std::string& bitorder, const std::string& method,
+                     const std::string& kernel, std::size_t threads, bool cap_threads,
+                     const Tuning& tuning, std::size_t k, const FlatOutput<double>& distances,
+                     const FlatOutput<Id>& ids, const Counters& counters) {
+    FilteredSegments filtered;
+    const Ask ask{segments, allowed, costs,   single,      bitorder,
+                  method,   kernel,  threads, cap_threads, tuning};
+    const SearchRequest request = request_of(ask, k, filtered);
+    if (k == 0) throw std::invalid_argument("k must be at least 1");
     std::vector<SearchCounters> counted(request.n_queries);
-    run_interruptibly(ask.on_main_thread, [&](const InterruptCheck& check) {
-        search(request, {distances.data(), ids.data(), counted.data()}, check);
-    });
-    write_counters(counted, counters.data());
+    const std::size_t size = request.n_queries * k;
+    const SearchAnswer answer{data_of(distances, size), data_of(ids, size), counted.data()};
+    run_interruptibly([&](const InterruptCheck& check) { search(request, answer, check); });
+    write_counters(counted, counters);
 }
 
 using Distances = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 using FoundIds = nb::ndarray<nb::numpy, Id, nb::ndim<1>>;
 
 // Writes where the rows of each query begin into lims (nq + 1), and returns distances and ids.
-std::tuple<Distances, FoundIds> range_search_segments(const Ask& ask, const Input<double, 1>& radii, std::size_t limit,
-                                const Output<std::int64_t, 1>& lims,
-                                const Output<std::int64_t, 2>& counters) {
-    Views views;
-    const SearchRequest request = request_of(ask, 1, views);
-    if (radii.shape(0) != request.n_queries || lims.shape(0) != request.n_queries + 1 ||
-        counters.shape(0) != request.n_queries || counters.shape(1) != std::size(counter_names)) {
-        throw std::invalid_argument("the arrays for the answer do not fit the queries");
+std::tuple<Distances, FoundIds> range_search_segments(
+    const SegmentList& segments, const AllowedList& allowed, const Costs& costs, bool single,
+    const std::string& bitorder, const std::string& method, const std::string& kernel,
+    std::size_t threads, bool cap_threads, const Tuning& tuning, const Input<double, 1>& radii,
+    std::size_t limit, const FlatOutput<std::int64_t>& lims, const Counters& counters) {
+    FilteredSegments filtered;
+    const Ask ask{segments, allowed, costs,   single,      bitorder,
+                  method,   kernel,  threads, cap_threads, tuning};
+    const SearchRequest request = request_of(ask, 1, filtered);
+    if (radii.shape(0) != request.n_queries) {
+        throw std::invalid_argument("there must be a radius for each query");
     }
+    std::int64_t* ends = data_of(lims, request.n_queries + 1);
     std::vector<SearchCounters> counted(request.n_queries);
     std::vector<std::vector<Neighbour>> found;
-    run_interruptibly(ask.on_main_thread, [&](const InterruptCheck& check) {
+    run_interruptibly([&](const InterruptCheck& check) {
         found = range_search(request, radii.data(), limit, counted.data(), check);
     });
-    write_counters(counted, counters.data());
+    write_counters(counted, counters);
     auto all = std::make_unique<std::pair<std::vector<double>, std::vector<Id>>>();
-    lims.data()[0] = 0;
+    *ends++ = 0;
     for (std::size_t q = 0; q < found.size(); ++q) {
         for (const Neighbour& one : found[q]) {
             all->first.push_back(one.distance);
             all->second.push_back(one.id);
         }
-        lims.data()[q + 1] = static_cast<std::int64_t>(all->first.size());
+        *ends++ = static_cast<std::int64_t>(all->first.size());
         found[q] = std::vector<Neighbour>();
     }
     auto* pair = all.release();
@@ -333,27 +363,17 @@ NB_MODULE(_core, m) {
           "ascending id.");
     m.def("first_stray_row", &stray_row, "codes"_a, "n_bits"_a, "bitorder"_a,
           "First row with an unused bit set, or the number of rows.");
-    nb::class_<Ask>(m, "Ask", "What a search is asked with: segments, costs, and how to go about it.")
-        .def(
-            "__init__",
-            [](Ask* self, std::vector<const SegmentArrays*> segments,
-               std::vector<const AllowedArrays*> allowed, Costs costs,
-               std::string bitorder, std::string method, std::string kernel, std::size_t threads,
-               bool cap_threads, bool single, bool on_main_thread, const Tuning& tuning) {
-                new (self) Ask{std::move(segments), std::move(allowed), std::move(costs),
-                               std::move(bitorder), std::move(method),  std::move(kernel),
-                               threads,             cap_threads,        single,
-                               on_main_thread,      tuning};
-            },
-            "segments"_a, "allowed"_a, "costs"_a, nb::kw_only(), "bitorder"_a, "method"_a,
-            "kernel"_a, "threads"_a, "cap_threads"_a, "single"_a, "on_main_thread"_a, "tuning"_a,
-            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
-    m.def("search", &search_segments, "ask"_a, "distances"_a.noconvert(), "ids"_a.noconvert(),
-          "counters"_a.noconvert(),
+    nb::class_<SegmentList>(m, "SegmentList", "Segments in the order of a search; immutable.")
+        .def(nb::init<std::vector<const SegmentArrays*>>(), "segments"_a, nb::keep_alive<1, 2>());
+    m.def("search", &search_segments, "segments"_a, "allowed"_a.none(), "costs"_a, "single"_a,
+          "bitorder"_a, "method"_a, "kernel"_a, "threads"_a, "cap_threads"_a, "tuning"_a, "k"_a,
+          "distances"_a.noconvert(), "ids"_a.noconvert(), "counters"_a.noconvert().none(),
           "Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into\n"
           "counters (nq, len(counter_names)).");
-    m.def("range_search", &range_search_segments, "ask"_a, "radii"_a, "limit"_a,
-          "lims"_a.noconvert(), "counters"_a.noconvert(),
+    m.def("range_search", &range_search_segments, "segments"_a, "allowed"_a.none(), "costs"_a,
+          "single"_a, "bitorder"_a, "method"_a, "kernel"_a, "threads"_a, "cap_threads"_a,
+          "tuning"_a, "radii"_a, "limit"_a, "lims"_a.noconvert(),
+          "counters"_a.noconvert().none(),
           "Distances and ids of all rows within each radius; where those of each query begin goes\n"
           "into lims (nq + 1,).");
     nb::exception<TooManyRows>(m, "TooManyRowsError", PyExc_ValueError);

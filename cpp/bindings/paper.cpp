@@ -55,7 +55,7 @@ void for_each_query(const Costs& costs, std::size_t n_bits, const Distances& dis
     bool interrupted = false;
     {
         const nb::gil_scoped_release release;
-        SignalCheck signalled(true);
+        SignalCheck signalled;
         for (std::size_t q = 0; q < costs.shape(0) && !interrupted; ++q) {
             found(q, search(costs.data() + q * n_bits * 2, distances.shape(1)));
             interrupted = signalled();

@@ -87,4 +87,15 @@ private:
     }
 };
 
+// The segments of one state: made once, since a search may take microseconds.
+struct SegmentList {
+    std::vector<const SegmentArrays*> arrays;  // kept alive by the list they came in
+    std::vector<Segment> views;
+
+    explicit SegmentList(std::vector<const SegmentArrays*> segments)
+        : arrays(std::move(segments)) {
+        for (const SegmentArrays* segment : arrays) views.push_back(segment->view);
+    }
+};
+
 }  // namespace bitweigh

@@ -233,18 +233,21 @@ void search(const SearchRequest& request, const SearchAnswer& answer, const Inte
     clean_vector_state();
     const SegmentLine line(request.segments);
     const Split split = split_work(request, line);
+    const auto first_of = [&](std::size_t t) {
+        return std::min(request.n_queries, t * split.queries_per_tile);
+    };
+    if (split.pieces == 1) {
+        run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
+            Tile tile(request, line, answer, first_of(t), first_of(t + 1), 1);
+            if (tile.prepare(space_of_thread(), checkpoint)) tile.run_piece(0, checkpoint);
+        });
+        return;
+    }
     std::vector<std::unique_ptr<Tile>> tiles;
     tiles.reserve(split.tiles);
     for (std::size_t t = 0; t < split.tiles; ++t) {
-        const std::size_t first = t * split.queries_per_tile;
-        const std::size_t last = std::min(request.n_queries, first + split.queries_per_tile);
-        tiles.push_back(std::make_unique<Tile>(request, line, answer, first, last, split.pieces));
-    }
-    if (split.pieces == 1) {
-        run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
-            if (tiles[t]->prepare(space_of_thread(), checkpoint)) tiles[t]->run_piece(0, checkpoint);
-        });
-        return;
+        tiles.push_back(std::make_unique<Tile>(request, line, answer, first_of(t), first_of(t + 1),
+                                               split.pieces));
     }
     std::vector<char> left(split.tiles);
     run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {

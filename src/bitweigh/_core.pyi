@@ -83,18 +83,18 @@ def find_ids(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C',
 def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_bits: int, bitorder: str) -> int:
     """First row with an unused bit set, or the number of rows."""
 
-class Ask:
-    """What a search is asked with: segments, costs, and how to go about it."""
+class SegmentList:
+    """Segments in the order of a search; immutable."""
 
-    def __init__(self, segments: Sequence[Segment], allowed: Sequence[Allowed], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], *, bitorder: str, method: str, kernel: str, threads: int, cap_threads: bool, single: bool, on_main_thread: bool, tuning: Tuning) -> None: ...
+    def __init__(self, segments: Sequence[Segment]) -> None: ...
 
-def search(ask: Ask, distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+def search(segments: SegmentList, allowed: Sequence[Allowed] | None, costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], single: bool, bitorder: str, method: str, kernel: str, threads: int, cap_threads: bool, tuning: Tuning, k: int, distances: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None) -> None:
     """
     Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into
     counters (nq, len(counter_names)).
     """
 
-def range_search(ask: Ask, radii: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], limit: int, lims: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+def range_search(segments: SegmentList, allowed: Sequence[Allowed] | None, costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], single: bool, bitorder: str, method: str, kernel: str, threads: int, cap_threads: bool, tuning: Tuning, radii: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], limit: int, lims: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
     """
     Distances and ids of all rows within each radius; where those of each query begin goes
     into lims (nq + 1,).

@@ -91,10 +91,8 @@ def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
         raise ValueError(
             f"costs must have shape ({n_bits}, 2) or (nq, {n_bits}, 2), got {array.shape}"
         )
-    single = array.ndim == 2
     # A copy even where none is needed: what was checked must not change while it is searched for.
-    copied = np.array(array, dtype=np.float64, order="C")
-    return (copied[np.newaxis] if single else copied), single
+    return np.array(array, np.float64, order="C", ndmin=3), array.ndim == 2
 
 
 def n_bits_of(costs: object) -> int:
@@ -108,7 +106,8 @@ def n_bits_of(costs: object) -> int:
 def as_floats(values: object, name: str) -> Floats:
     """An array of dtype float32 or float64 in native byte order."""
     array = as_array(values, name)
-    if array.dtype != np.float32 and array.dtype != np.float64:
+    # Their characters: comparing with np.float64 itself takes as long as a short search.
+    if array.dtype.char not in "fd" or not array.dtype.isnative:
         order = "" if array.dtype.isnative else " in native byte order"
         raise TypeError(f"{name} must have dtype float32 or float64{order}, got {array.dtype}")
     return array
@@ -135,6 +134,8 @@ def as_ids(ids: object, name: str = "ids") -> Ids:
 
 def as_array(values: object, name: str) -> NDArray[Any]:
     """An array from an array or nested sequences, without loss."""
+    if type(values) is np.ndarray:
+        return values
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a plain array, got a masked array: its mask would be lost")
     try:

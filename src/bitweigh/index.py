@@ -235,9 +235,7 @@ class Index(Searchable):
         if method == "scan":
             return state
         least = 1 if method == "probe" else self._growth.banded_rows
-        if all(part.bands or len(part) < least for part in state.parts()):
-            return state
-        return self._build(least)
+        return state if state.unbanded_rows < least else self._build(least)
 
     def codes_of(self, ids: ArrayLike) -> Codes:
         """Get codes back by id.

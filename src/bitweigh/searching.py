@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Literal, TypeAlias, get_args, overload
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh import _core, machine
 from bitweigh.checks import BitOrder, as_costs, as_integer, as_k, as_radii
-from bitweigh.filters import Filter, as_filter
+from bitweigh.filters import as_filter
 from bitweigh.results import LimitError, RangeResult, SearchResult, SearchStats
 from bitweigh.segments import State
 
@@ -20,6 +19,22 @@ __all__ = ["METHODS", "Method", "Searchable"]
 
 Method: TypeAlias = Literal["auto", "scan", "probe"]
 METHODS = get_args(Method)
+# What the engine is asked with, in the order of its parameters: segments, the rows allowed in each,
+# costs, whether they are of a single query, bit order, method, kernel, threads, whether fewer will
+# do, tuning.
+Ask: TypeAlias = tuple[
+    _core.SegmentList,
+    list[_core.Allowed] | None,
+    NDArray[np.float64],
+    bool,
+    BitOrder,
+    Method,
+    str,
+    int,
+    bool,
+    _core.Tuning,
+]
+_N_COUNTERS = len(SearchStats._fields)
 _NO_LIMIT = 2**62
 _FIRST_NEIGHBOURS = 16
 
@@ -139,18 +154,17 @@ class Searchable(ABC):
         k = as_k(k)
         if ties not in ("cut", "all") or (ties == "all" and stats):
             raise ValueError(f"ties must be 'cut', or 'all' without stats, got {ties!r}")
-        wanted = as_filter(allow, deny)
-        ask = self._ask(self._state_for(method), checked, single, threads, method, wanted)
-        distances = np.empty((len(checked), k))
-        ids = np.empty((len(checked), k), dtype=np.int64)
-        counters = np.empty((len(checked), len(SearchStats._fields)), dtype=np.int64)
-        _core.search(ask, distances, ids, counters)
+        ask = self._ask(checked, single, threads, method, allow, deny)
+        shape = (k,) if single else (len(checked), k)
+        distances, ids = np.empty(shape), np.empty(shape, np.int64)
+        counters = np.empty((len(checked), _N_COUNTERS), np.int64) if stats else None
+        _core.search(*ask, k, distances, ids, counters)
         if ties == "all":
-            return _within(ask, distances[:, -1].copy(), None)
-        result = SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
-        if not stats:
+            return _within(ask, distances.reshape(-1, k)[:, -1].copy(), None)
+        result = SearchResult(distances, ids)
+        if counters is None:
             return result
-        return result, SearchStats(*(counters[0] if single else counters.T))
+        return result, SearchStats(*(counters[0].tolist() if single else counters.T))
 
     def range_search(
         self,
@@ -204,8 +218,7 @@ class Searchable(ABC):
         radii = as_radii(radius, len(checked))
         if limit is not None:
             limit = as_integer(limit, "limit", 0, _NO_LIMIT)
-        wanted = as_filter(allow, deny)
-        ask = self._ask(self._state_for(method), checked, single, threads, method, wanted)
+        ask = self._ask(checked, single, threads, method, allow, deny)
         return _within(ask, radii, limit)
 
     def iterate(
@@ -240,59 +253,56 @@ class Searchable(ABC):
         checked, single = as_costs(costs, self._n_bits)
         if not single:
             raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
-        ask = self._ask(self._state_for("auto"), checked, True, 1, "auto", as_filter(allow, deny))
-        return self._neighbours(ask)
-
-    def _neighbours(self, ask: _core.Ask) -> Iterator[tuple[float, int]]:
-        # A longer answer begins with the shorter one, so each search goes on where the last ended.
-        # Asking for four times as many each time costs little more than the last search alone.
-        done, k = 0, _FIRST_NEIGHBOURS
-        counters = np.empty((1, len(SearchStats._fields)), dtype=np.int64)
-        while True:
-            distances, ids = np.empty((1, k)), np.empty((1, k), dtype=np.int64)
-            _core.search(ask, distances, ids, counters)
-            found = int(np.count_nonzero(ids >= 0))
-            yield from zip(
-                distances[0, done:found].tolist(), ids[0, done:found].tolist(), strict=True
-            )
-            if found < k:
-                return
-            done, k = k, 4 * k
+        return _neighbours(self._ask(checked, True, 1, "auto", allow, deny))
 
     def _ask(
         self,
-        state: State,
         costs: NDArray[np.float64],
         single: bool,
         threads: int | None,
         method: Method,
-        wanted: Filter | None,
-    ) -> _core.Ask:
+        allow: ArrayLike | None,
+        deny: ArrayLike | None,
+    ) -> Ask:
+        wanted = None if allow is None and deny is None else as_filter(allow, deny)
+        state = self._state_for(method)
         if threads is None:
             workers = machine.default_threads()
         else:
             workers = as_integer(threads, "threads", 1, machine.MAX_THREADS)
-        return _core.Ask(
-            state.cores,
-            [] if wanted is None else [wanted.allowed(part) for part in state.parts()],
+        return (
+            state.core,
+            None if wanted is None else [wanted.allowed(part) for part in state.parts()],
             costs,
-            bitorder=self._bitorder,
-            method=method,
-            kernel=self._kernel,
-            threads=workers,
-            cap_threads=threads is None,
-            single=single,
-            on_main_thread=threading.get_ident() == threading.main_thread().ident,
-            tuning=self._tuning,
+            single,
+            self._bitorder,
+            method,
+            self._kernel,
+            workers,
+            threads is None,
+            self._tuning,
         )
 
 
-def _within(ask: _core.Ask, radii: NDArray[np.float64], limit: int | None) -> RangeResult:
+def _neighbours(ask: Ask) -> Iterator[tuple[float, int]]:
+    # A longer answer begins with the shorter one, so each search goes on where the last ended.
+    # Asking for four times as many each time costs little more than the last search alone.
+    done, k = 0, _FIRST_NEIGHBOURS
+    while True:
+        distances, ids = np.empty(k), np.empty(k, np.int64)
+        _core.search(*ask, k, distances, ids, None)
+        found = int(np.count_nonzero(ids >= 0))
+        yield from zip(distances[done:found].tolist(), ids[done:found].tolist(), strict=True)
+        if found < k:
+            return
+        done, k = k, 4 * k
+
+
+def _within(ask: Ask, radii: NDArray[np.float64], limit: int | None) -> RangeResult:
     lims = np.empty(len(radii) + 1, dtype=np.int64)
-    counters = np.empty((len(radii), len(SearchStats._fields)), dtype=np.int64)
     most = _NO_LIMIT if limit is None else limit
     try:
-        distances, ids = _core.range_search(ask, radii, most, lims, counters)
+        distances, ids = _core.range_search(*ask, radii, most, lims, None)
     except _core.TooManyRowsError:
         raise LimitError(f"more than limit = {limit} codes are within the radius") from None
     # Of C's long long, which NumPy tells from int64 although the two are the same.

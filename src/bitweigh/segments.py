@@ -103,13 +103,18 @@ class State:
     next_id: int = 0
     """One more than the largest id ever used."""
     rows: int = field(init=False)
-    cores: list[_core.Segment] = field(init=False)
+    unbanded_rows: int = field(init=False)
+    """Of the largest part without bands; 0 if there is none."""
+    core: _core.SegmentList = field(init=False)
     """What a search hands to the engine: made once, since a search may take microseconds."""
 
     def __post_init__(self) -> None:
         """Count the rows, list the parts."""
         object.__setattr__(self, "rows", sum(len(part) for part in self.parts()))
-        object.__setattr__(self, "cores", [part.core for part in self.parts()])
+        unbanded = max((len(part) for part in self.parts() if not part.bands), default=0)
+        object.__setattr__(self, "unbanded_rows", unbanded)
+        core = _core.SegmentList([part.core for part in self.parts()])
+        object.__setattr__(self, "core", core)
 
     def parts(self) -> Iterator[Segment]:
         """Tail and segments, in the order in which a search reads them."""
