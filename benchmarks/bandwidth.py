@@ -22,7 +22,6 @@ from rich.progress import Progress
 
 import bitweigh
 from benchmarks import data, machine, report
-from bitweigh import hardware
 
 __all__ = ["Bandwidth", "Scaling"]
 
@@ -209,7 +208,7 @@ def main() -> None:
     arguments = parser.parse_args()
     console = Console()
 
-    rows = min(int(arguments.rows), hardware.free_memory() // 2 // _BYTES_PER_ROW)
+    rows = min(int(arguments.rows), bitweigh.machine.free_memory() // 2 // _BYTES_PER_ROW)
     if rows < arguments.rows:
         console.print(f"{rows:,} rows: as many as half of the free memory holds")
     facts = machine.facts()

@@ -30,7 +30,7 @@ def test_the_shape_of_bands_fits_the_code(
 ) -> None:
     count, width = BandOptions(bands, band_bits).shape(n, n_bits)
     assert count == (min(bands, n_bits) if bands else count)
-    assert 1 <= count <= max(8, bands or 0)
+    assert 1 <= count <= max(16, bands or 0)
     assert 1 <= width <= min(24, n_bits)
 
 

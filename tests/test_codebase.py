@@ -36,6 +36,7 @@ PYTHON_LAYERS = [
 ]
 CPP_LAYERS = [
     {"engine/types.h", "engine/tuning.h", "engine/kth_smallest.h"},
+    {"engine/id_column.h"},
     {
         "engine/bits",
         "engine/top_k.h",

@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
@@ -297,17 +298,17 @@ void unpack(const SegmentArrays& segment, const Input<Row, 1>& rows,
     unpack_rows(segment.view.blocks, segment.n_bytes, rows.data(), rows.shape(0), codes.data());
 }
 
-void find_ids(const Ids& ids, const Input<Row, 1>& by_id, const Ids& wanted,
+void find_ids(const StoredIds& ids, const Input<Row, 1>& by_id, const Ids& wanted,
               const Output<Row, 1>& rows, const Output<bool, 1>& found) {
-    if (by_id.shape(0) != ids.shape(0) || rows.shape(0) != wanted.shape(0) ||
+    if (by_id.shape(0) != size_of(ids) || rows.shape(0) != wanted.shape(0) ||
         found.shape(0) != wanted.shape(0)) {
         throw std::invalid_argument("the arrays do not fit each other");
     }
     const nb::gil_scoped_release release;
     for (std::size_t i = 0; i < wanted.shape(0); ++i) {
         const std::size_t row =
-            find_row(ids.data(), by_id.data(), ids.shape(0), wanted.data()[i]);
-        found.data()[i] = row < ids.shape(0);
+            find_row(column_of(ids), by_id.data(), by_id.shape(0), wanted.data()[i]);
+        found.data()[i] = row < by_id.shape(0);
         rows.data()[i] = found.data()[i] ? static_cast<Row>(row) : Row{0};
     }
 }
@@ -336,7 +337,7 @@ NB_MODULE(_core, m) {
                       std::optional<Input<Row, 1>>>(),
              "bits"_a, "starts"_a, "blocks"_a, "rows"_a.none());
     nb::class_<SegmentArrays>(m, "Segment", "Rows in blocks with their ids; immutable.")
-        .def(nb::init<Blocks, Ids, std::size_t, std::vector<const BandArrays*>>(), "blocks"_a,
+        .def(nb::init<Blocks, StoredIds, std::size_t, std::vector<const BandArrays*>>(), "blocks"_a,
              "ids"_a, "n_bits"_a, "bands"_a);
 
     nb::class_<AllowedArrays>(m, "Allowed", "Which rows of a segment a search may return.")

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "bindings/arrays.h"
@@ -39,23 +40,33 @@ struct AllowedArrays {
     std::optional<Input<std::uint32_t, 1>> blocks;  // where they are few: those with any, ascending
 };
 
+// Ids by row, in 32 bits where they fit.
+using StoredIds = std::variant<Ids, Input<std::uint32_t, 1>>;
+
+inline IdColumn column_of(const StoredIds& ids) {
+    return std::visit([](const auto& array) { return IdColumn(array.data()); }, ids);
+}
+inline std::size_t size_of(const StoredIds& ids) {
+    return std::visit([](const auto& array) { return array.shape(0); }, ids);
+}
+
 struct SegmentArrays {
     Blocks blocks;
-    Ids ids;
+    StoredIds ids;
     std::size_t n_bytes;
     std::vector<BandArrays> band_arrays;
     std::vector<Band> bands;
     Segment view;
 
-    SegmentArrays(Blocks blocks_in, Ids ids_in, std::size_t n_bits,
+    SegmentArrays(Blocks blocks_in, StoredIds ids_in, std::size_t n_bits,
                   const std::vector<const BandArrays*>& bands_in)
         : blocks(std::move(blocks_in)), ids(std::move(ids_in)), n_bytes(bytes_of(n_bits)) {
-        const std::size_t rows = ids.shape(0);
+        const std::size_t rows = size_of(ids);
         if (rows >= max_segment_rows) throw std::invalid_argument("a segment has too many rows");
         check_blocks(blocks);
         std::vector<bool> covered(n_bits);
         for (const BandArrays* band : bands_in) add_band(*band, n_bits, covered);
-        view = {{blocks.data(), ids.data(), rows, nullptr}, bands};
+        view = {{blocks.data(), column_of(ids), rows, nullptr}, bands};
     }
     // The view points into `bands`.
     SegmentArrays(const SegmentArrays&) = delete;
@@ -63,13 +74,13 @@ struct SegmentArrays {
 
 private:
     void check_blocks(const Blocks& some) const {
-        if (some.shape(0) != blocks_of(ids.shape(0)) * block_rows * n_bytes) {
+        if (some.shape(0) != blocks_of(size_of(ids)) * block_rows * n_bytes) {
             throw std::invalid_argument("blocks and ids do not have the same number of rows");
         }
     }
     void add_band(const BandArrays& band, std::size_t n_bits, std::vector<bool>& covered) {
         check_blocks(band.blocks);
-        if (band.rows && band.rows->shape(0) != ids.shape(0)) {
+        if (band.rows && band.rows->shape(0) != size_of(ids)) {
             throw std::invalid_argument("a band does not have the rows of its segment");
         }
         for (std::size_t j = 0; j < band.bits.shape(0); ++j) {
@@ -82,7 +93,7 @@ private:
         band_arrays.push_back(band);
         bands.push_back({{band.bits.data(), band.bits.shape(0)},
                          band.starts.data(),
-                         {band.blocks.data(), ids.data(), ids.shape(0),
+                         {band.blocks.data(), column_of(ids), size_of(ids),
                           band.rows ? band.rows->data() : nullptr}});
     }
 };

@@ -3,21 +3,23 @@
 
 #include <cstddef>
 
+#include "engine/id_column.h"
 #include "engine/types.h"
 
 namespace bitweigh {
 
 // `by_id` has the rows in ascending id. Returns the row, or `rows` if there is no such id, also where
 // `by_id` is damaged and names rows that do not exist.
-inline std::size_t find_row(const Id* ids, const Row* by_id, std::size_t rows, Id wanted) {
+inline std::size_t find_row(IdColumn ids, const Row* by_id, std::size_t rows, Id wanted) {
     std::size_t begin = 0;
     std::size_t end = rows;
     while (begin < end) {
         const std::size_t middle = begin + (end - begin) / 2;
         const Row row = by_id[middle];
         if (row >= rows) return rows;
-        if (ids[row] == wanted) return row;
-        if (ids[row] < wanted) {
+        const Id id = ids[row];
+        if (id == wanted) return row;
+        if (id < wanted) {
             begin = middle + 1;
         } else {
             end = middle;

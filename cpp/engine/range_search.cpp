@@ -22,7 +22,8 @@ public:
           limit_(limit),
           costs_(request.costs + query * request.n_bits * 2),
           table_(costs_, request.n_bits, request.order),
-          scan_(table_, all_rows, *request.kernel, request.tuning, bound_) {
+          scan_(table_, all_rows, *request.kernel, request.tuning, bound_),
+          look_at_(limit) {
         bound_.lower_to(radius);
     }
 
@@ -34,7 +35,7 @@ public:
                 request_.method != Method::scan && radius_ < padding_distance) {
                 ProbeQuery probing(segment, costs_, table_, scan_, space, request_.tuning);
                 met = probing.run(request_.method == Method::probe, checkpoint);
-                check_limit(segment.bands.size() + 1);
+                check_limit();
             }
             if (!met) scan(segment, checkpoint);
         }
@@ -61,13 +62,16 @@ private:
             const std::size_t last = std::min(first + chunk, segment.n_blocks());
             scan_.scan(segment, first, last, hits.data());
             checkpoint.done((last - first) * block_bytes);
-            check_limit(segment.bands.size() + 2);
+            check_limit();
         }
     }
 
-    // A row is kept at most `times` in one segment.
-    void check_limit(std::size_t times) const {
-        if (scan_.kept() / times > limit_) throw TooManyRows(query_);
+    // A row is met as often as its blocks are, in several bands or for several keys of one.
+    void check_limit() {
+        if (scan_.kept() <= look_at_) return;
+        scan_.drop_repeats();
+        if (scan_.kept() > limit_) throw TooManyRows(query_);
+        look_at_ = std::max(limit_, 2 * scan_.kept());
     }
 
     const SearchRequest& request_;
@@ -78,6 +82,7 @@ private:
     CostTable table_;
     SharedBound bound_;
     ScanQuery scan_;
+    std::size_t look_at_;  // so many rows, repeats among them, that it is worth to look
 };
 
 }  // namespace

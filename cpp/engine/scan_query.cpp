@@ -192,8 +192,8 @@ void ScanQuery::offer_scored() {
 
 void ScanQuery::offer(const BlockRows& rows, std::size_t position, double distance) {
     if (distance > top_.worst()) return;
-    if (const Id* id = rows.id_at(position)) {
-        __builtin_prefetch(id);
+    if (const IdPlace id = rows.id_at(position)) {
+        id.prefetch();
         top_.offer({distance, id});
     }
 }

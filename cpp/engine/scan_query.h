@@ -112,6 +112,8 @@ public:
 
     // How many rows are kept at the moment.
     std::size_t kept() const { return top_.size(); }
+    // Keeps each of them once.
+    void drop_repeats() { top_.drop_repeats(); }
 
     // What was found, nearest first; to be called once, at the end.
     std::vector<Neighbour> take_sorted();

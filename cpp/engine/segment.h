@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/id_column.h"
 #include "engine/types.h"
 
 namespace bitweigh {
@@ -14,7 +15,7 @@ namespace bitweigh {
 // Rows in blocks, in some order. A position is a place in that order.
 struct BlockRows {
     const std::uint8_t* blocks;  // blocks_of(rows) blocks, as bits.h lays them out
-    const Id* ids;               // by row
+    IdColumn ids;                // by row
     std::size_t rows;            // < max_segment_rows
     const Row* row_numbers;      // by position; null where positions are rows
     // By 32 rows, a bit for each: those that a search may return. Null: all.
@@ -31,14 +32,14 @@ struct BlockRows {
         return allowed && !row_numbers ? existing & allowed[block] : existing;
     }
 
-    // Where the id at a position is; null if that row is not allowed, or if its number is damaged: it
+    // Where the id at a position is; nowhere if that row is not allowed, or if its number is damaged: it
     // may come from a mapped file that nobody has verified.
-    const Id* id_at(std::size_t position) const {
-        if (row_numbers == nullptr) return ids + position;
+    IdPlace id_at(std::size_t position) const {
+        if (row_numbers == nullptr) return ids.place(position);
         const Row row = row_numbers[position];
-        if (row >= rows) return nullptr;
-        if (allowed && !(allowed[row / block_rows] >> (row % block_rows) & 1)) return nullptr;
-        return ids + row;
+        if (row >= rows) return {};
+        if (allowed && !(allowed[row / block_rows] >> (row % block_rows) & 1)) return {};
+        return ids.place(row);
     }
 };
 

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/id_column.h"
 #include "engine/kth_smallest.h"
 #include "engine/types.h"
 
@@ -38,9 +39,9 @@ public:
     }
 
     // False if the id is there already. There must be room.
-    bool insert(const Id* id) {
+    bool insert(IdPlace id) {
         std::size_t at = place_of(id);
-        for (; places_[at] != nullptr; at = (at + 1) & (places_.size() - 1)) {
+        for (; places_[at]; at = (at + 1) & (places_.size() - 1)) {
             if (places_[at] == id) return false;
         }
         places_[at] = id;
@@ -49,17 +50,16 @@ public:
     }
     bool has_room(std::size_t more) const { return 2 * (size_ + more) < places_.size(); }
     void clear() {
-        std::fill(places_.begin(), places_.end(), nullptr);
+        std::fill(places_.begin(), places_.end(), IdPlace());
         size_ = 0;
     }
 
 private:
-    std::size_t place_of(const Id* id) const {
-        const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(id));
-        return (address / alignof(Id) * 0x9e3779b97f4a7c15u) >> shift_;
+    std::size_t place_of(IdPlace id) const {
+        return (id.number() / alignof(std::uint32_t) * 0x9e3779b97f4a7c15u) >> shift_;
     }
 
-    std::vector<const Id*> places_;
+    std::vector<IdPlace> places_;
     std::size_t size_ = 0;
     int shift_;
 };
@@ -104,6 +104,15 @@ public:
         entries_.push_back(entry);
         if (selected_) lower_by(entry.distance);
         if (entries_.size() >= full_ || bins_are_spent()) select();
+    }
+
+    // Keeps each entry once, where they came more often and that was not looked at; only for
+    // candidates, before K of them came.
+    void drop_repeats() {
+        const auto place = [](const Entry& entry) { return entry.id.number(); };
+        std::ranges::sort(entries_, {}, place);
+        const auto repeated = std::ranges::unique(entries_, {}, place);
+        entries_.erase(repeated.begin(), repeated.end());
     }
 
     // The K nearest in rising order, or all if fewer came; leaves this empty.

@@ -29,22 +29,11 @@ struct Neighbour {
     Id id;
 };
 
-// A neighbour whose id was not read yet: in a large segment each read is a cache miss, and only
-// ties and the final answer need it.
-struct Candidate {
-    double distance;
-    const Id* id;
-};
-
 // The order of every answer: by distance, equal distances by id. Distances are never NaN.
-struct Nearer {
-    bool operator()(const Neighbour& a, const Neighbour& b) const {
-        return a.distance < b.distance || (a.distance == b.distance && a.id < b.id);
-    }
-    bool operator()(const Candidate& a, const Candidate& b) const {
-        return a.distance < b.distance || (a.distance == b.distance && *a.id < *b.id);
-    }
-};
-inline constexpr Nearer nearer;
+inline bool is_nearer(const Neighbour& a, const Neighbour& b) {
+    return a.distance < b.distance || (a.distance == b.distance && a.id < b.id);
+}
+// The same, of whatever has such an order, to hand to an algorithm.
+inline constexpr auto nearer = [](const auto& a, const auto& b) { return is_nearer(a, b); };
 
 }  // namespace bitweigh

@@ -54,7 +54,7 @@ public:
 
 private:
     std::size_t k_;
-    std::priority_queue<Neighbour, std::vector<Neighbour>, Nearer> heap_;
+    std::priority_queue<Neighbour, std::vector<Neighbour>, decltype(nearer)> heap_;
 };
 
 // Rows met by the current query. Forgetting them costs as much as there were, not as there are rows.

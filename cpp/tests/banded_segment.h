@@ -54,6 +54,10 @@ public:
           n_bytes_(bytes_of(n_bits)) {
         for (auto& bits : layout) sort_band(std::move(bits), order);
         if (!layout.empty() && !own_order) put_in_order_of_first_band(order);
+        const auto fits = [](Id id) { return id < Id{1} << 32; };
+        if (std::all_of(ids_.begin(), ids_.end(), fits)) {
+            for (const Id id : ids_) narrow_ids_.push_back(static_cast<std::uint32_t>(id));
+        }
         blocks_.resize(blocks_of(ids_.size()) * n_bytes_ * block_rows);
         pack_blocks(codes_.data(), ids_.size(), n_bytes_, blocks_.data());
         for (BandArrays& band : arrays_) {
@@ -94,7 +98,9 @@ private:
     BlockRows rows() const {
         BlockRows rows{};
         rows.blocks = blocks_.data();
-        rows.ids = ids_.data();
+        // Both ways to store ids get their turn.
+        const bool narrow = !narrow_ids_.empty() && ids_.size() % 2 == 0;
+        rows.ids = narrow ? IdColumn(narrow_ids_.data()) : IdColumn(ids_.data());
         rows.rows = ids_.size();
         return rows;
     }
@@ -122,6 +128,7 @@ private:
 
     std::vector<std::uint8_t> codes_;
     std::vector<Id> ids_;
+    std::vector<std::uint32_t> narrow_ids_;  // the same, if they fit
     std::size_t n_bytes_;
     std::vector<std::uint8_t> blocks_;
     std::vector<BandArrays> arrays_;

@@ -124,7 +124,7 @@ void check_repeats(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct)
     bool follows = true;
     for (const std::size_t i : offers) {
         const double distance = rows[i].distance;
-        if (distance <= top.worst()) top.offer({distance, &ids[i]});
+        if (distance <= top.worst()) top.offer({distance, IdPlace(&ids[i])});
         if (!met[i]) {
             sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), distance), distance);
             met[i] = true;
@@ -146,16 +146,17 @@ void check_repeats(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct)
 }
 
 // Every id is new once, up to the most that fit, whether they are stored side by side or far apart.
+template <class Stored>
 void check_met_ids(Rng& rng, std::size_t most) {
-    const std::vector<Id> stored(100 * most);
+    const std::vector<Stored> stored(100 * most);
     MetIds met(most);
     for (const std::size_t apart : {1, 64, 97}) {
-        std::vector<const Id*> ids;
-        for (std::size_t i = 0; i < most; ++i) ids.push_back(&stored[i * apart]);
+        std::vector<IdPlace> ids;
+        for (std::size_t i = 0; i < most; ++i) ids.emplace_back(&stored[i * apart]);
         std::shuffle(ids.begin(), ids.end(), rng);
         bool right = true;
-        for (const Id* id : ids) right &= met.insert(id) && !met.insert(id);
-        for (const Id* id : ids) right &= !met.insert(id);
+        for (const IdPlace id : ids) right &= met.insert(id) && !met.insert(id);
+        for (const IdPlace id : ids) right &= !met.insert(id);
         CHECK(right, most << " ids, " << apart << " apart");
         met.clear();
     }
@@ -184,7 +185,10 @@ void test_kth_smallest() {
 void test_top_k() {
     for (const std::size_t k : {1, 2, 3, 4, 5, 10, 100}) check_worst_follows(k);
     Rng rng(3);
-    for (const std::size_t most : {1, 2, 3, 15, 16, 150, 1500}) check_met_ids(rng, most);
+    for (const std::size_t most : {1, 2, 3, 15, 16, 150, 1500}) {
+        check_met_ids<Id>(rng, most);
+        check_met_ids<std::uint32_t>(rng, most);
+    }
     for (const std::size_t distinct : {1, 2, 5, 30, 1000000}) {
         for (int repeat = 0; repeat < 200; ++repeat) {
             const std::size_t n = 1 + pick(rng, 100);
@@ -208,7 +212,7 @@ void test_top_k() {
             std::vector<Id> stored(n);
             std::iota(stored.begin(), stored.end(), Id{0});
             const auto as_candidate = [&](const Neighbour& one) {
-                return Candidate{one.distance, &stored[static_cast<std::size_t>(one.id)]};
+                return Candidate{one.distance, IdPlace(&stored[static_cast<std::size_t>(one.id)])};
             };
             const auto as_neighbour = [](const Neighbour& one) { return one; };
             for (const std::size_t bound_at : {std::size_t{0}, n / 2, n}) {

@@ -6,6 +6,7 @@ the code, so that the rows with a given key lie side by side. See docs/how-it-wo
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
@@ -13,7 +14,7 @@ from math import log2
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh import _core
+from bitweigh import _core, machine
 from bitweigh.checks import BitOrder, Codes
 
 __all__ = ["BLOCK_ROWS", "Band", "BandLayout", "BandOptions", "build_bands", "first_order"]
@@ -28,10 +29,13 @@ BLOCK_ROWS = 32
 # Rows that tell which bits depend on each other; longer codes take bits as they come.
 SAMPLE_ROWS = 8192
 MOST_SPREAD_BITS = 2048
-# Memory that bands may take by default, as copies of the codes.
-MOST_COPIES = 8
-# What a row of a segment takes beyond its code: its id, and its place in ascending id.
-SEGMENT_ROW_BYTES = 12
+# Memory that bands may take by default: copies of the codes, and a share of what is free.
+MOST_COPIES = 16
+FREE_SHARE = 0.5
+# What a row takes in a list of rows.
+ROW_BYTES = 4
+# Fewer rows are sorted sooner than a thread starts.
+THREADED_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,47 +63,55 @@ class BandOptions:
     memory_limit: int | None = None
     """Bytes that an index may take with its bands."""
 
-    def layout(self, codes: Codes, n_bits: int, bitorder: BitOrder, others: int = 0) -> BandLayout:
+    def layout(
+        self, codes: Codes, n_bits: int, bitorder: BitOrder, id_bytes: int = 8, others: int = 0
+    ) -> BandLayout:
         """The bits of each band for these rows; empty if the memory does not allow any.
 
-        `others` are the bytes that the rest of the index takes.
+        `id_bytes` are those of an id, `others` those that the rest of the index takes.
         """
-        count, width = self.shape(len(codes), n_bits, others)
+        count, width = self.shape(len(codes), n_bits, id_bytes, others)
         if count == 0:
             return ()
         if count == 1 or n_bits > MOST_SPREAD_BITS:
             return contiguous_layout(n_bits, count, width)
         return spread_layout(codes, n_bits, count, width, bitorder)
 
-    def shape(self, n: int, n_bits: int, others: int = 0) -> tuple[int, int]:
+    def shape(self, n: int, n_bits: int, id_bytes: int = 8, others: int = 0) -> tuple[int, int]:
         """How many bands of how many bits for n rows; none if the memory does not allow any."""
-        n_bytes = (n_bits + 7) // 8
-        count, width = self._shape(n, n_bits)
+        count, width = self.wanted(n, n_bits)
+        # The first band takes its directory only: its rows are the segment's own.
+        directory = 4 * 2**width + 4
+        codes = -(-n // BLOCK_ROWS) * BLOCK_ROWS * ((n_bits + 7) // 8)
+        band = codes + ROW_BYTES * n + directory
         if self.memory_limit is not None:
-            directory = 4 * 2**width + 4
-            codes = -(-n // BLOCK_ROWS) * BLOCK_ROWS * n_bytes
-            # The first band takes its directory only: its rows are the segment's own.
-            own = codes + n * SEGMENT_ROW_BYTES + directory
+            # With the rows by ascending id, which a segment in the order of a band needs.
+            own = codes + n * (id_bytes + ROW_BYTES) + directory
             spare = self.memory_limit - others - own
-            if spare < 0:
-                return 0, 0
-            count = min(count, 1 + spare // (codes + 4 * n + directory))
-        return count, width
+        elif self.bands is None:
+            spare = int(machine.free_memory() * FREE_SHARE) - directory
+        else:
+            return count, width
+        return (0, 0) if spare < 0 else (min(count, 1 + spare // band), width)
 
-    def _shape(self, n: int, n_bits: int) -> tuple[int, int]:
-        """How many bands of how many bits, as far as the bits go.
+    def wanted(self, n: int, n_bits: int) -> tuple[int, int]:
+        """How many bands of how many bits, if there is memory for them.
 
-        Some 16 rows share a key if rows spread evenly. Where that would take more bands than the
-        default memory allows, keys are longer, down to one row for each: what no band covers does
-        not help.
+        Some 4 rows share a key if rows spread evenly: on a million codes of 128 and 256 bits that
+        is faster than 16 rows in more bands, and takes less memory. Where all bits would take more
+        copies than the default allows, keys are longer, down to one row for each: what no band
+        covers does not help.
         """
         spread = round(log2(max(n, 2)))
         most = min(n_bits, _core.max_band_bits)
-        width = min(most, self.band_bits or max(4, spread - 4))
-        count = min(n_bits, self.bands or max(1, min(n_bits // width, MOST_COPIES)))
-        if self.band_bits is None:
-            width = min(most, max(width, min(spread, n_bits // count)))
-        return count, width
+        usual = min(most, max(4, spread - 2))
+        if self.bands is not None:
+            count = min(n_bits, self.bands)
+        elif self.band_bits is not None:
+            count = min(MOST_COPIES, max(1, n_bits // self.band_bits))
+        else:
+            count = min(MOST_COPIES, max(1, round(n_bits / usual)))
+        return count, min(most, self.band_bits or min(max(usual, spread), n_bits // count))
 
 
 def contiguous_layout(n_bits: int, count: int, width: int) -> BandLayout:
@@ -150,16 +162,20 @@ def build_bands(
     codes: Codes, blocks: NDArray[np.uint8], layout: BandLayout, bitorder: BitOrder
 ) -> tuple[Band, ...]:
     """The bands of codes that are in the order of the first one, packed as `blocks`."""
-    bands = []
-    for number, bits in enumerate(layout):
+
+    def build(number: int) -> Band:
+        bits = layout[number]
         starts, rows = _sorted(codes, bits, bitorder)
         if number == 0:
-            core = _core.Band(bits, starts, blocks, None)
-            bands.append(Band(bits, starts, None, blocks, core))
-        else:
-            own = _core.pack_in_order(codes, rows)
-            bands.append(Band(bits, starts, rows, own, _core.Band(bits, starts, own, rows)))
-    return tuple(bands)
+            return Band(bits, starts, None, blocks, _core.Band(bits, starts, blocks, None))
+        own = _core.pack_in_order(codes, rows)
+        return Band(bits, starts, rows, own, _core.Band(bits, starts, own, rows))
+
+    threads = min(len(layout), machine.default_threads())
+    if threads <= 1 or len(codes) < THREADED_ROWS:
+        return tuple(map(build, range(len(layout))))
+    with ThreadPoolExecutor(threads) as pool:
+        return tuple(pool.map(build, range(len(layout))))
 
 
 def _sorted(codes: Codes, bits: BitNumbers, bitorder: BitOrder) -> tuple[NDArray[np.uint32], Rows]:

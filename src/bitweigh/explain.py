@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bitweigh.bands import BandOptions
 from bitweigh.results import SearchStats
 from bitweigh.segments import Segment, State
 
@@ -17,6 +18,8 @@ class SegmentFacts:
 
     rows: int
     bands: int
+    wanted_bands: int
+    """As many as there would be with more memory."""
     band_bits: int
     """Of the widest band; 0 without bands."""
     covered_bits: int
@@ -54,10 +57,8 @@ class Explanation:
             f"  {rows:,} codes of {self.n_bits} bits, k = {self.k}, {self.engine_us:.1f} us",
         ]
         lines += [
-            f"  segment of {one.rows:,} codes: {one.bands} bands of up to {one.band_bits} bits, "
-            f"{one.covered_bits} of {self.n_bits} bits covered"
-            if one.bands
-            else f"  segment of {one.rows:,} codes without bands"
+            f"  segment of {one.rows:,} codes: {_bands(one)}"
+            + (f", {one.covered_bits} of {self.n_bits} bits covered" if one.bands else "")
             for one in self.segments
         ]
         if self.scan_us:
@@ -69,7 +70,18 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explanation_of(state: State, n_bits: int, k: int, stats: SearchStats) -> Explanation:
+def _bands(segment: SegmentFacts) -> str:
+    if not segment.bands:
+        return "without bands"
+    shape = f"{segment.bands} bands of up to {segment.band_bits} bits"
+    if segment.bands < segment.wanted_bands:
+        shape += f" ({segment.wanted_bands} would be faster, but take more memory than allowed)"
+    return shape
+
+
+def explanation_of(
+    state: State, n_bits: int, options: BandOptions, k: int, stats: SearchStats
+) -> Explanation:
     """Put together what is known of one query's search."""
     counters = {name: int(count) for name, count in stats._asdict().items()}
     nanoseconds = {
@@ -82,7 +94,7 @@ def explanation_of(state: State, n_bits: int, k: int, stats: SearchStats) -> Exp
         reason=reason,
         k=k,
         n_bits=n_bits,
-        segments=tuple(_facts(part) for part in state.parts()),
+        segments=tuple(_facts(part, n_bits, options) for part in state.parts()),
         predicted_us=nanoseconds["predicted_cost"] / 1e3,
         scan_us=nanoseconds["scan_cost"] / 1e3,
         engine_us=nanoseconds["nanoseconds"] / 1e3,
@@ -90,9 +102,10 @@ def explanation_of(state: State, n_bits: int, k: int, stats: SearchStats) -> Exp
     )
 
 
-def _facts(segment: Segment) -> SegmentFacts:
+def _facts(segment: Segment, n_bits: int, options: BandOptions) -> SegmentFacts:
     widths = [len(band.bits) for band in segment.bands]
-    return SegmentFacts(len(segment), len(widths), max(widths, default=0), sum(widths))
+    wanted = options.wanted(len(segment), n_bits)[0]
+    return SegmentFacts(len(segment), len(widths), wanted, max(widths, default=0), sum(widths))
 
 
 def _plan(state: State, k: int, counters: dict[str, int]) -> tuple[str, str]:

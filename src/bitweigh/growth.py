@@ -76,7 +76,9 @@ class Growth:
         if segment.bands or len(segment) < least_rows:
             return segment
         codes = segment.all_codes()
-        layout = self.band_options.layout(codes, self.n_bits, self.bitorder, others)
+        layout = self.band_options.layout(
+            codes, self.n_bits, self.bitorder, segment.ids.itemsize, others
+        )
         if not layout:
             return segment
         return Segment.build(codes, segment.ids, self.n_bits, layout, self.bitorder)

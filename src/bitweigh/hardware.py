@@ -9,9 +9,9 @@ import platform
 import subprocess
 from pathlib import Path
 
-from bitweigh.machine import info
+from bitweigh.machine import info, total_memory
 
-__all__ = ["facts", "free_memory", "output_of", "version_of"]
+__all__ = ["facts", "output_of", "version_of"]
 
 
 def facts() -> dict[str, str]:
@@ -28,7 +28,7 @@ def facts() -> dict[str, str]:
         "CPU": _cpu_model(),
         "CPUs": str(os.cpu_count()),
         "caches": _caches(),
-        "memory": f"{_total_memory() / 2**30:.0f} GiB",
+        "memory": f"{total_memory() / 2**30:.0f} GiB",
         "OS": f"{platform.system()}, {platform.machine()}",
         "Python": platform.python_version(),
         "NumPy": version_of("numpy"),
@@ -37,21 +37,6 @@ def facts() -> dict[str, str]:
         "date": datetime.date.today().isoformat(),
     }
     return {name: fact for name, fact in known.items() if fact}
-
-
-def free_memory() -> int:
-    """Bytes that could be had without swapping; all of the memory where nothing tells."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return _total_memory()
-
-
-def _total_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _cpu_model() -> str:

@@ -18,6 +18,8 @@ from bitweigh.checks import BitOrder, Codes, Ids
 from bitweigh.results import Memory
 
 Rows = NDArray[np.uint32]
+StoredIds = Ids | NDArray[np.uint32]
+"""Ids in 32 bits where all of them fit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +27,7 @@ class Segment:
     """Rows with their ids, stored in blocks of 32 for the scan kernel."""
 
     n_bytes: int
-    ids: Ids
+    ids: StoredIds
     """By row."""
     core: _core.Segment
     by_id: Rows | None
@@ -37,7 +39,7 @@ class Segment:
     def build(
         cls,
         codes: Codes,
-        ids: Ids,
+        ids: StoredIds,
         n_bits: int,
         layout: BandLayout = (),
         bitorder: BitOrder = "big",
@@ -49,6 +51,8 @@ class Segment:
         if layout:
             order = first_order(codes, layout, bitorder)
             codes, ids = codes[order], ids[order]
+        if ids.dtype != np.uint32 and ids.max() < 2**32:
+            ids = ids.astype(np.uint32)
         by_id = None
         if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
             by_id = np.argsort(ids).astype(np.uint32)
@@ -76,7 +80,8 @@ class Segment:
     def find(self, ids: Ids) -> tuple[Rows, NDArray[np.bool_]]:
         """The rows of the given ids, and which of them are here; rows elsewhere mean nothing."""
         if self.by_id is None:
-            places = np.searchsorted(self.ids, ids).clip(max=len(self) - 1)
+            # Ids that do not fit wrap around, and are then found to be others.
+            places = np.searchsorted(self.ids, ids.astype(self.ids.dtype)).clip(max=len(self) - 1)
             return places.astype(np.uint32), self.ids[places] == ids
         rows, here = np.empty(len(ids), dtype=np.uint32), np.empty(len(ids), dtype=np.bool_)
         _core.find_ids(self.ids, self.by_id, ids, rows, here)
