@@ -35,7 +35,7 @@ PYTHON_LAYERS = [
     {"cli"},
 ]
 CPP_LAYERS = [
-    {"engine/types.h", "engine/tuning.h", "engine/kth_smallest.h"},
+    {"engine/types.h", "engine/tuning.h", "engine/kth_smallest.h", "engine/spread_sort.h"},
     {"engine/id_column.h"},
     {
         "engine/bits",

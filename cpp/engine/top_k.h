@@ -26,6 +26,7 @@
 
 #include "engine/id_column.h"
 #include "engine/kth_smallest.h"
+#include "engine/spread_sort.h"
 #include "engine/types.h"
 
 namespace bitweigh {
@@ -73,7 +74,7 @@ class TopK {
 public:
     // k >= 1. `repeats`: the same row may be offered again; only for candidates.
     explicit TopK(std::size_t k, bool repeats = false)
-        : k_(k), room_(k + std::max(k / 2, std::min<std::size_t>(3 * k, 1024))), full_(k + k / 2) {
+        : k_(k), room_(k + std::max(k / 2, std::min<std::size_t>(7 * k, 2048))), full_(k + k / 2) {
         entries_.reserve(std::min<std::size_t>(k <= few ? k : full_, 1024));
         // Room for more than are kept: those that were dropped need not be taken out at once.
         if (repeats) met_.emplace(k <= few ? 0 : room_ + k);
@@ -124,7 +125,7 @@ public:
             // A few too many are dropped faster after sorting.
             if (entries_.size() > k_ + k_ / 4) select();
         }
-        std::sort(entries_.begin(), entries_.end(), nearer);
+        spread_sort(entries_, nearer);
         if (entries_.size() > k_) entries_.resize(k_);
         return std::exchange(entries_, {});
     }

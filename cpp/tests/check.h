@@ -51,6 +51,7 @@ void test_costs();
 void test_segments();
 // top_k_test.cpp
 void test_kth_smallest();
+void test_spread_sort();
 void test_top_k();
 // parallel_test.cpp
 void test_tasks();

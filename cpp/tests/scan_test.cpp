@@ -47,6 +47,7 @@ int run(const std::string& path, const std::vector<std::string>& expected) {
     test_costs();
     test_segments();
     test_kth_smallest();
+    test_spread_sort();
     test_top_k();
     test_tasks();
     watch.lap("unit checks", checks);

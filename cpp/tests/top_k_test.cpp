@@ -7,6 +7,7 @@
 
 #include "tests/check.h"
 #include "engine/kth_smallest.h"
+#include "engine/spread_sort.h"
 #include "engine/top_k.h"
 
 namespace bitweigh::test {
@@ -162,7 +163,36 @@ void check_met_ids(Rng& rng, std::size_t most) {
     }
 }
 
+// As std::sort has it, whether distances spread, crowd into a bin, or are all the same.
+void check_spread_sort(Rng& rng, std::size_t n, std::size_t distinct, double outlier) {
+    std::vector<Neighbour> entries;
+    for (std::size_t i = 0; i < n; ++i) {
+        entries.push_back({static_cast<double>(pick(rng, distinct - 1)), static_cast<Id>(i)});
+    }
+    if (n > 0) entries[pick(rng, n - 1)].distance = outlier;
+    std::shuffle(entries.begin(), entries.end(), rng);
+    std::vector<Neighbour> expected = entries;
+    std::sort(expected.begin(), expected.end(), nearer);
+    spread_sort(entries, nearer);
+    const auto same = [](const Neighbour& a, const Neighbour& b) {
+        return a.distance == b.distance && a.id == b.id;
+    };
+    CHECK(std::equal(entries.begin(), entries.end(), expected.begin(), expected.end(), same),
+          "n " << n << " distinct " << distinct << " outlier " << outlier);
+}
+
 }  // namespace
+
+void test_spread_sort() {
+    Rng rng(4);
+    for (const std::size_t distinct : {1, 2, 5, 100, 1000000}) {
+        for (const double outlier : {0.0, -1e300, 5e-324, 1e300}) {
+            for (int repeat = 0; repeat < 60; ++repeat) {
+                check_spread_sort(rng, pick(rng, repeat % 2 ? 60 : 700), distinct, outlier);
+            }
+        }
+    }
+}
 
 void test_kth_smallest() {
     Rng rng(2);

@@ -1,0 +1,62 @@
+// Sorting a few hundred entries by distance, without a mispredicted branch for each comparison.
+//
+// Distances that spread over their range fall into as many bins almost one by one; what is left is an
+// insertion sort of entries that are nearly in order. Where they do not spread, std::sort.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace bitweigh {
+
+// Sorts entries, which have a finite `distance`, into the order of `before`, which is first of all
+// by ascending distance.
+template <class Entry, class Before>
+void spread_sort(std::vector<Entry>& entries, Before before) {
+    // An insertion sort moves entries by less than a bin; a fuller one is better left to std::sort.
+    constexpr std::uint32_t fullest_bin = 16;
+    constexpr std::size_t fewest = 24;
+    if (entries.size() < fewest) {
+        std::sort(entries.begin(), entries.end(), before);
+        return;
+    }
+    double least = entries[0].distance;
+    double most = entries[0].distance;
+    for (const Entry& entry : entries) {
+        least = std::min(least, entry.distance);
+        most = std::max(most, entry.distance);
+    }
+    const std::size_t n_bins = std::bit_ceil(2 * entries.size());
+    // The cap keeps it finite where all distances are equal, or almost.
+    const double bins_per_distance = std::min(static_cast<double>(n_bins - 1) / (most - least),
+                                              std::numeric_limits<double>::max());
+    const auto bin_of = [&](const Entry& entry) {
+        const double bin = (entry.distance - least) * bins_per_distance;
+        return static_cast<std::size_t>(std::min(bin, static_cast<double>(n_bins - 1)));
+    };
+    std::vector<std::uint32_t> ends(n_bins);  // of each bin; first how many it has
+    std::uint32_t fullest = 0;
+    for (const Entry& entry : entries) fullest = std::max(fullest, ++ends[bin_of(entry)]);
+    if (fullest > fullest_bin) {
+        std::sort(entries.begin(), entries.end(), before);
+        return;
+    }
+    std::uint32_t end = 0;
+    for (std::uint32_t& own : ends) own = end += own;
+    std::vector<Entry> spread(entries.size());
+    for (const Entry& entry : entries) spread[--ends[bin_of(entry)]] = entry;
+    for (std::size_t i = 1; i < spread.size(); ++i) {
+        const Entry entry = spread[i];
+        std::size_t at = i;
+        for (; at > 0 && before(entry, spread[at - 1]); --at) spread[at] = spread[at - 1];
+        spread[at] = entry;
+    }
+    entries = std::move(spread);
+}
+
+}  // namespace bitweigh
