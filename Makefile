@@ -30,11 +30,11 @@ test-all: $(VENV)/test ## the same and those that need what `make tools` install
 tools: ## install, by apt, what only the deeper tests need
 	sh tools/install_tools.sh
 
-bench: $(VENV)/bench ## all benchmarks, interleaved with the peers; writes docs/benchmarks.md
+bench: $(VENV)/bench ## all benchmarks up to a million codes, interleaved with the peers; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks --workloads all --out build/benchmarks.json --markdown docs/benchmarks.md $(BENCH)
 	$(BIN)/python -m benchmarks.bandwidth --markdown docs/benchmarks.md
 
-bench-quick: $(VENV)/bench ## a minute's worth of them
+bench-quick: $(VENV)/bench ## some of them, in under five minutes
 	$(BIN)/python -m benchmarks --workloads quick
 
 lint: $(VENV)/test ## format and check the Python sources

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from pathlib import Path
 
 from rich.console import Console
@@ -12,14 +13,18 @@ from benchmarks import report, results, run, workloads
 
 def main() -> None:
     """Read the arguments, measure, write the results, print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure bitweigh and its peers; docs/benchmarks.md explains how.",
+        epilog=_names(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument(
         "--workloads",
         nargs="+",
         default=["quick"],
         metavar="NAME",
-        help="quick (about a minute), all (every full-size workload), or names: "
-        + ", ".join(workload.name for workload in workloads.WORKLOADS),
+        help="groups or workloads, see below (quick)",
     )
     parser.add_argument("--rounds", type=_positive, default=7, help="default: 7")
     parser.add_argument(
@@ -45,6 +50,16 @@ def main() -> None:
     if arguments.markdown is not None:
         report.write_between_markers(arguments.markdown, "results", tables)
     console.print(tables, markup=False, highlight=False, soft_wrap=True)
+
+
+def _names() -> str:
+    """The groups with what they are, and all workloads."""
+    groups = [f"  {name:<8}{what}" for name, what in workloads.GROUPS.items()]
+    every = ", ".join(workload.name for workload in workloads.WORKLOADS)
+    wrapped = textwrap.wrap(
+        every, 96, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+    )
+    return "\n".join(["groups:", *groups, "", "workloads:", *wrapped])
 
 
 def _positive(text: str) -> int:

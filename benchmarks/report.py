@@ -5,33 +5,28 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from benchmarks import results
-from benchmarks.results import PeerFigures, Results, WorkloadFigures
+from benchmarks.results import Results, WorkloadFigures
 
 __all__ = ["machine_list", "table", "tables", "write_between_markers"]
 
+_HASHERS = {"lsh": "LSH", "itq": "ITQ", "sign": "Sign"}
+_WEIGHERS = {"asym": "Asym", "wh": "Wh", "ip": "inner product"}
+
 
 def tables(measured: Results) -> str:
-    """Everything worth showing of a run, as markdown."""
-    single = [figures for figures in measured["workloads"] if figures["batch"] == 1]
-    batches = [figures for figures in measured["workloads"] if figures["batch"] > 1]
+    """Everything worth showing of a run, as markdown: a table for each set of codes."""
     parts = [machine_list(measured["machine"])]
-    if single:
-        parts += ["### Single queries", _times(single)]
-    if batches:
-        parts += [f"### Batches of {batches[0]['batch']} queries", _times(batches)]
-    if measured["workloads"]:
-        parts += ["### Recall", _recalls(measured["workloads"])]
-    left_out = [
-        f"- {figures['name']}: {peer} left out, {why}"
-        for figures in measured["workloads"]
-        for peer, why in figures["left_out"].items()
-    ]
-    skipped = [f"- {name} not measured: {why}" for name, why in measured["skipped"].items()]
-    if left_out or skipped:
-        parts.append("\n".join(left_out + skipped))
+    for title, group in groupby(measured["workloads"], key=_title):
+        workloads = list(group)
+        parts += [f"### {title}", _table_of(workloads)]
+        if workloads[0]["left_out"]:
+            parts.append(_left_out(workloads[0]))
+    if measured["skipped"]:
+        parts += ["### Not measured", _skipped(measured["skipped"])]
     return "\n\n".join(parts)
 
 
@@ -57,52 +52,54 @@ def write_between_markers(file: Path, marker: str, text: str) -> None:
     file.write_text(f"{before}{opening}\n\n{text}\n\n{closing}{after}")
 
 
-def _times(workloads: list[WorkloadFigures]) -> str:
-    """Milliseconds per query and, in brackets, how many times those of bitweigh."""
-    names = _peer_names(workloads)
-    rows = [[*_what(own), *(_time(_figures_of(own, name)) for name in names)] for own in workloads]
-    return table(["data", "codes", "bits", "k", *names], rows)
+def _title(workload: WorkloadFigures) -> str:
+    """What was built: the searches of a table share it."""
+    hasher = "" if workload["hasher"] == "lsh" else f", {_HASHERS[workload['hasher']]}"
+    return f"{workload['data']}, {workload['n']:,} codes of {workload['n_bits']} bits{hasher}"
 
 
-def _recalls(workloads: list[WorkloadFigures]) -> str:
-    """Share of the exact neighbours found, for the peers that missed any."""
-    all_figures = [figures for own in workloads for figures in own["peers"]]
-    incomplete = {figures["peer"] for figures in all_figures if figures["recall"] < 1}
-    names = [name for name in _peer_names(workloads) if name in incomplete]
-    if not names:
-        return "Every peer found all of the exact neighbours."
-    rows = [
-        [*_what(own), str(own["batch"]), *(_recall(_figures_of(own, name)) for name in names)]
-        for own in workloads
-    ]
-    return table(["data", "codes", "bits", "k", "batch", *names], rows)
+def _table_of(workloads: list[WorkloadFigures]) -> str:
+    """A row for each peer: what it took to build it, then a column for each search."""
+    rows = []
+    for figures in workloads[0]["peers"]:
+        n_bytes = figures["bytes_per_row"]
+        rows.append(
+            [
+                figures["peer"],
+                f"{figures['build_seconds']:.3f}",
+                "" if n_bytes is None else f"{n_bytes:.1f}",
+                *(_time(own, figures["peer"]) for own in workloads),
+            ]
+        )
+    return table(["peer", "build, s", "bytes a row", *map(_search, workloads)], rows)
 
 
-def _peer_names(workloads: list[WorkloadFigures]) -> list[str]:
-    return list(dict.fromkeys(figures["peer"] for own in workloads for figures in own["peers"]))
+def _search(workload: WorkloadFigures) -> str:
+    """What was asked, as the title of a column."""
+    weigher = "" if workload["weigher"] == "asym" else f", {_WEIGHERS[workload['weigher']]}"
+    batch = "" if workload["batch"] == 1 else f", batches of {workload['batch']}"
+    return f"k = {workload['k']}{weigher}{batch}"
 
 
-def _what(workload: WorkloadFigures) -> list[str]:
-    return [workload["data"], f"{workload['n']:,}", str(workload["n_bits"]), str(workload["k"])]
+def _time(workload: WorkloadFigures, peer: str) -> str:
+    """Milliseconds a query, times those of bitweigh, and the recall where it is not 1."""
+    number, figures = next(
+        (number, own) for number, own in enumerate(workload["peers"]) if own["peer"] == peer
+    )
+    remarks = [f"{_short(figures['ratio'])}x"] if number > 0 else []
+    if figures["recall"] < 1:
+        # Rounded down, so that 1 means all.
+        remarks.append(f"recall {math.floor(1e4 * figures['recall']) / 1e4:.4f}")
+    shown = _short(figures["median_ms"])
+    return f"{shown} ({', '.join(remarks)})" if remarks else shown
 
 
-def _figures_of(workload: WorkloadFigures, name: str) -> PeerFigures | None:
-    return next((own for own in workload["peers"] if own["peer"] == name), None)
+def _left_out(workload: WorkloadFigures) -> str:
+    return "\n".join(f"- {peer} left out: {why}" for peer, why in workload["left_out"].items())
 
 
-def _time(figures: PeerFigures | None) -> str:
-    if figures is None:
-        return "-"
-    if figures["ratio"] == 1:
-        return _short(figures["median_ms"])
-    return f"{_short(figures['median_ms'])} ({_short(figures['ratio'])}x)"
-
-
-def _recall(figures: PeerFigures | None) -> str:
-    """Four digits, rounded down, so that 1 means all."""
-    if figures is None:
-        return "-"
-    return "1" if figures["recall"] == 1 else f"{math.floor(1e4 * figures['recall']) / 1e4:.4f}"
+def _skipped(skipped: dict[str, str]) -> str:
+    return "\n".join(f"- {name}: {why}" for name, why in skipped.items())
 
 
 def _short(number: float) -> str:

@@ -20,17 +20,25 @@ class PeerFigures(TypedDict):
     p90_ms: float
     recall: float
     """Share of the exact k nearest that it found."""
+    recall_queries: int
+    """Over how many queries."""
     ratio: float
     """Its median time divided by that of bitweigh."""
+    build_seconds: float
+    """From packed codes to the first query."""
+    bytes_per_row: float | None
+    """Of what it keeps; None where that cannot be told."""
 
 
 class WorkloadFigures(TypedDict):
-    """All peers on one workload."""
+    """All peers on one workload; the first is bitweigh."""
 
     name: str
     data: str
     n: int
     n_bits: int
+    hasher: str
+    weigher: str
     k: int
     batch: int
     peers: list[PeerFigures]

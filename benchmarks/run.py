@@ -4,50 +4,57 @@ Machines drift: clocks, neighbours and caches change from minute to minute. So t
 several rounds of them, and figures are compared within a run only. A turn begins with one query
 that is not recorded: it brings the peer's data back into the cache and leaves the CPU's vector
 registers as this peer, not the one before it, leaves them.
+
+Peers are built once for all searches of the same codes.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import data, machine, results
-from benchmarks.data import Dataset, NoDataError
-from benchmarks.peers import Costs, Ids, Peer, Query, UnavailableError
+from benchmarks.data import NoDataError, Recipe
+from benchmarks.peers import Codes, Costs, Ids, Peer, Query, UnavailableError
+from benchmarks.peers.bitweigh_auto import Bitweigh
 from benchmarks.peers.bitweigh_scan import BitweighScan
 from benchmarks.peers.faiss_binary_flat import FaissBinaryFlat
+from benchmarks.peers.faiss_binary_multi_hash import FaissBinaryMultiHash
 from benchmarks.peers.faiss_pq import FaissPq
 from benchmarks.peers.faiss_pq_fast_scan import FaissPqFastScan
+from benchmarks.peers.faiss_pq_refine import FaissPqRefine
 from benchmarks.peers.numpy_blas import NumpyBlas
 from benchmarks.peers.numpy_lut import NumpyLut
 from benchmarks.peers.paper_linear_scan import PaperLinearScan
+from benchmarks.peers.paper_mih import PaperMih
+from benchmarks.peers.paper_miwq import PaperMiwq
 from benchmarks.recall import recall
 from benchmarks.results import PeerFigures, Results, WorkloadFigures
 from benchmarks.workloads import Workload
 
 # The first is the one that the others are compared with.
 PEERS: tuple[type[Peer], ...] = (
+    Bitweigh,
     BitweighScan,
+    PaperMiwq,
+    FaissPqRefine,
     FaissPqFastScan,
     FaissPq,
     PaperLinearScan,
     NumpyLut,
     NumpyBlas,
+    PaperMih,
     FaissBinaryFlat,
+    FaissBinaryMultiHash,
 )
 
 _BATCHES_PER_TURN = 3
@@ -58,6 +65,9 @@ _WORKLOAD_SECONDS = 20.0
 _LEAST_ROUNDS = 3
 _RECALL_QUERIES = 500
 """Of peers that are not exact; the timed queries are too few to tell."""
+_RECALL_PIECE = 20
+_RECALL_SECONDS = 5.0
+"""After this no further piece of those queries is begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,7 @@ class _Entrant:
     """A peer on one workload, and what it has done so far."""
 
     peer: Peer
+    build_seconds: float
     unrecorded: Query
     calls: list[Query]
     next_call: int = 0
@@ -98,6 +109,20 @@ class _Entrant:
                 break
 
 
+class _Display:
+    """What is being done, on one line; refreshed by hand, as a thread would disturb the timing."""
+
+    def __init__(self, progress: Progress, rounds: int) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=rounds)
+
+    def doing(self, what: str, done: int = 0) -> None:
+        self._progress.update(self._task, description=what, completed=done, refresh=True)
+
+    def say(self, line: str) -> None:
+        self._progress.console.print(line, soft_wrap=True, highlight=False)
+
+
 def run(
     chosen: Sequence[Workload], settings: Settings, console: Console, out: Path | None = None
 ) -> Results:
@@ -109,84 +134,90 @@ def run(
         workloads=[],
         skipped={},
     )
-    # Refreshed by hand, between rounds: a refreshing thread would disturb the timing.
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        auto_refresh=False,
+        *columns, TimeElapsedColumn(), console=console, auto_refresh=False, transient=True
     ) as progress:
-        for workload in chosen:
-            task = progress.add_task(workload.name, total=settings.rounds)
+        display = _Display(progress, settings.rounds)
+        _load_libraries()
+        for recipe, group in groupby(chosen, key=lambda workload: workload.recipe):
+            workloads = list(group)
             try:
-                figures = _measure(workload, settings, progress, task)
+                for figures in _measure(recipe, workloads, settings, display):
+                    measured["workloads"].append(figures)
+                    if out is not None:
+                        results.save(measured, out)
             except NoDataError as error:
-                measured["skipped"][workload.name] = str(error)
-                progress.remove_task(task)
-                console.print(f"{workload.name} not measured: {error}", soft_wrap=True)
-                continue
-            measured["workloads"].append(figures)
-            if out is not None:
-                results.save(measured, out)
+                for workload in workloads:
+                    measured["skipped"][workload.name] = str(error)
+                    display.say(f"{workload.name} not measured: {error}")
     return measured
 
 
+def _load_libraries() -> None:
+    """Build each peer once on a few rows: what is loaded then counts for no build."""
+    for make in PEERS:
+        with suppress(UnavailableError):
+            make().build(np.arange(2**13, dtype=np.uint16).view(np.uint8).reshape(-1, 4), 32)
+
+
 def _measure(
-    workload: Workload, settings: Settings, progress: Progress, task: TaskID
-) -> WorkloadFigures:
-    def now(doing: str) -> None:
-        progress.update(task, description=f"{workload.name}: {doing}", refresh=True)
+    recipe: Recipe, workloads: list[Workload], settings: Settings, display: _Display
+) -> Iterator[WorkloadFigures]:
+    """The figures of one workload after the other over the same codes."""
+    display.doing(f"{workloads[0].name}: data")
+    codes = data.load_codes(recipe, settings.data)
+    display.doing(f"{workloads[0].name}: building")
+    peers, left_out = _build(codes, recipe.n_bits)
+    for workload in workloads:
+        display.doing(f"{workload.name}: queries")
+        costs = data.load_costs(recipe, workload.weigher, settings.data)
+        calls = _calls(workload, costs, settings.queries)
+        entrants = [
+            _Entrant(peer, seconds, peer.prepare(costs[-1:]), [peer.prepare(own) for own in calls])
+            for peer, seconds in peers
+        ]
+        for number in range(settings.rounds):
+            display.doing(workload.name, number)
+            _round(entrants, workload.k, number)
+        display.doing(f"{workload.name}: recall", settings.rounds)
+        figures = _figures(workload, codes, costs, entrants)
+        display.say(f"{workload.name}: bitweigh {figures[0]['median_ms']:.4f} ms")
+        yield WorkloadFigures(
+            name=workload.name,
+            data=recipe.kind,
+            n=len(codes),
+            n_bits=recipe.n_bits,
+            hasher=recipe.hasher,
+            weigher=workload.weigher,
+            k=workload.k,
+            batch=workload.batch,
+            peers=figures,
+            left_out=left_out,
+        )
 
-    now("data")
-    dataset = data.load(workload.data, workload.n, workload.n_bits, settings.data)
-    calls = _calls(workload, dataset, settings.queries)
-    now("building")
-    entrants, left_out = _enter(workload, dataset, calls)
-    now("measuring")
-    for number in range(settings.rounds):
-        _round(entrants, workload.k, number)
-        progress.update(task, advance=1, refresh=True)
-    now("recall")
-    figures = _figures(workload, dataset, calls, entrants)
-    now("done")
-    return WorkloadFigures(
-        name=workload.name,
-        data=workload.data,
-        n=len(dataset.codes),
-        n_bits=workload.n_bits,
-        k=workload.k,
-        batch=workload.batch,
-        peers=figures,
-        left_out=left_out,
-    )
 
-
-def _enter(
-    workload: Workload, dataset: Dataset, calls: list[Costs]
-) -> tuple[list[_Entrant], dict[str, str]]:
-    """Build the peers and prepare their queries; also those that cannot take part, and why."""
-    entrants, left_out = [], {}
+def _build(codes: Codes, n_bits: int) -> tuple[list[tuple[Peer, float]], dict[str, str]]:
+    """The peers that take the codes with the seconds each needed, and the others with a reason."""
+    built, left_out = [], {}
     for make in PEERS:
         peer = make()
+        gc.collect()
+        started = time.perf_counter()
         try:
-            peer.build(dataset.codes, workload.n_bits)
+            peer.build(codes, n_bits)
         except UnavailableError as error:
             left_out[peer.name] = str(error)
-            continue
-        prepared = [peer.prepare(costs) for costs in calls]
-        entrants.append(_Entrant(peer, peer.prepare(dataset.costs[-1:]), prepared))
-    return entrants, left_out
+        else:
+            built.append((peer, time.perf_counter() - started))
+    return built, left_out
 
 
-def _calls(workload: Workload, dataset: Dataset, queries: int) -> list[Costs]:
+def _calls(workload: Workload, costs: Costs, queries: int) -> list[Costs]:
     """The costs of each call of a turn, (batch, n_bits, 2)."""
     n_calls = queries if workload.batch == 1 else _BATCHES_PER_TURN
-    wanted = min(n_calls * workload.batch, len(dataset.costs))
-    return [
-        dataset.costs[first : first + workload.batch] for first in range(0, wanted, workload.batch)
-    ]
+    wanted = min(n_calls * workload.batch, len(costs))
+    return [costs[first : first + workload.batch] for first in range(0, wanted, workload.batch)]
 
 
 def _round(entrants: list[_Entrant], k: int, number: int) -> None:
@@ -202,26 +233,19 @@ def _round(entrants: list[_Entrant], k: int, number: int) -> None:
 
 
 def _figures(
-    workload: Workload, dataset: Dataset, calls: list[Costs], entrants: list[_Entrant]
+    workload: Workload, codes: Codes, costs: Costs, entrants: list[_Entrant]
 ) -> list[PeerFigures]:
     first = entrants[0]
-    exact = [first.peer.search(query, workload.k) for query in first.calls]
-    more = dataset.costs[:_RECALL_QUERIES]
-    more_exact = first.peer.search(first.peer.prepare(more), workload.k)
+    n_asked = max(_RECALL_QUERIES, len(first.calls) * workload.batch)
+    exact = first.peer.search(first.peer.prepare(costs[:n_asked]), workload.k)
     figures = []
     for entrant in entrants:
         per_query = 1e3 * np.array(entrant.seconds) / workload.batch
         p10, median, p90 = (float(value) for value in np.percentile(per_query, [10, 50, 90]))
-        answered = sorted(entrant.answers)
-        share = recall(
-            dataset.codes,
-            np.concatenate([calls[call] for call in answered]),
-            np.concatenate([entrant.answers[call] for call in answered]),
-            np.concatenate([exact[call] for call in answered]),
-        )
+        asked, found = _answers(entrant, workload.batch)
         if not entrant.peer.exact:
-            found = entrant.peer.search(entrant.peer.prepare(more), workload.k)
-            share = recall(dataset.codes, more, found, more_exact)
+            asked, found = _more_answers(entrant.peer, costs, workload.k)
+        n_bytes = entrant.peer.n_bytes()
         figures.append(
             PeerFigures(
                 peer=entrant.peer.name,
@@ -231,8 +255,28 @@ def _figures(
                 best_ms=float(per_query.min()),
                 p10_ms=p10,
                 p90_ms=p90,
-                recall=share,
+                recall=recall(codes, costs[asked], found, exact[asked]),
+                recall_queries=len(asked),
                 ratio=float(np.median(entrant.seconds) / np.median(first.seconds)),
+                build_seconds=entrant.build_seconds,
+                bytes_per_row=None if n_bytes is None else n_bytes / len(codes),
             )
         )
     return figures
+
+
+def _answers(entrant: _Entrant, batch: int) -> tuple[Ids, Ids]:
+    """The queries that were timed, by number, and what was found."""
+    asked = [np.arange(call * batch, (call + 1) * batch) for call in entrant.answers]
+    return np.concatenate(asked), np.concatenate(list(entrant.answers.values()))
+
+
+def _more_answers(peer: Peer, costs: Costs, k: int) -> tuple[Ids, Ids]:
+    """As many queries as time allows, by number, and what was found."""
+    found: list[Ids] = []
+    ends = time.perf_counter() + _RECALL_SECONDS
+    for first in range(0, _RECALL_QUERIES, _RECALL_PIECE):
+        found.append(peer.search(peer.prepare(costs[first : first + _RECALL_PIECE]), k))
+        if time.perf_counter() > ends:
+            break
+    return np.arange(_RECALL_PIECE * len(found)), np.concatenate(found)

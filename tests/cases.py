@@ -53,7 +53,8 @@ class Setting:
     method: Method = "scan"
     bands: int | None = None
     band_bits: int | None = None
-    first_round_cost: float = 600.0
+    first_round_cost: float = 1500.0
+    least_scan_factor: float = 0.0
 
     def index(self, case: Case) -> bitweigh.Index:
         """An index of the case's rows, added in pieces."""
@@ -68,6 +69,8 @@ class Setting:
         index._tuning.warm_up_per_k = 1 if self.warm_up_rows == 32 else 8
         index._tuning.narrow_max_bits = self.narrow_max_bits
         index._tuning.first_round_cost = self.first_round_cost
+        index._tuning.least_scan_factor = self.least_scan_factor
+        index._tuning.least_scan_cost_per_k = self.least_scan_factor
         index._growth.banded_rows = 1
         if self.segment_rows is not None:
             index._growth.segment_rows = self.segment_rows
@@ -235,7 +238,7 @@ def settings_to_run(kernel: str | None = None) -> st.SearchStrategy[Setting]:
         bands=st.none() | st.sampled_from([1, 2, 3, 7]),
         band_bits=st.none() | st.sampled_from([1, 2, 3, 5, 8]),
         # 0: a step at a time, so that bands are walked again and again.
-        first_round_cost=st.sampled_from([600.0, 0.0, 1e5]),
+        first_round_cost=st.sampled_from([1500.0, 0.0, 1e5]),
     )
 
 

@@ -86,18 +86,18 @@ def test_a_small_index_has_no_bands_until_they_are_asked_for() -> None:
 
 
 def test_a_large_index_gets_its_bands_at_the_first_search() -> None:
-    index = filled(50_000)
+    index = filled(200_000)
     assert index.memory().directories == 0
     costs = bitweigh.costs.hamming(index.codes_of([17])[0], 64)
     found, stats = index.search(costs, 1, stats=True)
     assert found.ids.tolist() == [17]
     assert stats.probes > 0
-    assert stats.rows_scanned < 50_000
+    assert stats.rows_scanned < 200_000
     assert index.memory().directories > 0
 
 
 def test_a_scan_builds_nothing() -> None:
-    index = filled(50_000)
+    index = filled(200_000)
     index.search(np.ones((64, 2)), 1, method="scan")
     assert index.memory().directories == 0
 
@@ -130,11 +130,13 @@ def test_a_memory_limit_that_allows_no_band_leaves_the_scan() -> None:
     index = filled(20_000, memory_limit=1000)
     index.build()
     assert index.memory().directories == 0
-    assert index.search(np.ones((64, 2)), 3).ids.tolist() == [0, 1, 2]
+    state = index._state
+    assert index.search(np.ones((64, 2)), 3, method="probe").ids.tolist() == [0, 1, 2]
+    assert index._state is state, "bands were tried again"
 
 
 def test_explain_says_what_was_done_and_why() -> None:
-    index = filled(50_000)
+    index = filled(200_000)
     costs = bitweigh.costs.hamming(index.codes_of([17])[0], 64)
     assert index.explain(costs, 1, method="scan").plan == "scan"
     probed = index.explain(costs, 1)
@@ -143,7 +145,10 @@ def test_explain_says_what_was_done_and_why() -> None:
     assert probed.predicted_us > 0
     assert probed.segments[0].bands > 1
     assert probed.as_dict()["k"] == 1
-    assert "50,000 codes of 64 bits, k = 1" in str(probed)
-    given_up = index.explain(np.random.default_rng(1).standard_normal((64, 2)), 1000)
+    assert "200,000 codes of 64 bits, k = 1" in str(probed)
+    small = index.explain(costs, 2000)
+    assert small.plan == "scan"
+    assert "preparing to probe" in small.reason
+    given_up = index.explain(np.random.default_rng(1).standard_normal((64, 2)), 10)
     assert given_up.plan == "probe, then scan"
-    assert index.explain(costs, 60_000).reason == "as many codes are wanted as there are"
+    assert index.explain(costs, 300_000).reason == "as many codes are wanted as there are"

@@ -1,4 +1,4 @@
-"""bitweigh's own index; its costs are the queries as they are."""
+"""bitweigh's scan: the same answer without bands."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from benchmarks.peers import Codes, Costs, Ids, Query
 
 
 class BitweighScan:
-    """The scan of bitweigh.Index with one thread."""
+    """bitweigh.Index with method "scan" and one thread."""
 
-    name = "bitweigh"
+    name = "bitweigh scan"
     exact = True
 
     def build(self, codes: Codes, n_bits: int) -> None:
@@ -17,11 +17,14 @@ class BitweighScan:
         self._index = bitweigh.Index(n_bits, bitorder="little")
         self._index.add(codes)
 
+    def n_bytes(self) -> int:
+        """As the index tells."""
+        return self._index.memory().total
+
     def prepare(self, costs: Costs) -> Query:
         """Nothing to convert."""
         return costs
 
     def search(self, prepared: Query, k: int) -> Ids:
         """One call for all queries."""
-        result = self._index.search(prepared, k, threads=1, method="scan")
-        return result[1]
+        return self._index.search(prepared, k, threads=1, method="scan").ids

@@ -19,10 +19,19 @@ class FaissBinaryFlat:
         self._index = import_faiss().IndexBinaryFlat(n_bits)
         self._index.add(codes)
 
+    def n_bytes(self) -> int:
+        """The codes."""
+        return int(self._index.xb.size())
+
     def prepare(self, costs: Costs) -> Query:
-        """The cheapest code: a bit is 1 where that costs less."""
-        return np.packbits(costs[:, :, 0] > costs[:, :, 1], axis=1, bitorder="little")
+        """The cheapest code."""
+        return cheapest_codes(costs)
 
     def search(self, prepared: Query, k: int) -> Ids:
         """One call for all queries."""
         return np.asarray(self._index.search(prepared, k)[1], dtype=np.int64)
+
+
+def cheapest_codes(costs: Costs) -> Query:
+    """The packed codes of least cost: a bit is 1 where that costs less."""
+    return np.packbits(costs[:, :, 0] > costs[:, :, 1], axis=1, bitorder="little")

@@ -18,6 +18,10 @@ class FaissPq:
         """Hand the packed bytes over as PQ codes."""
         self._index = pattern_pq(import_faiss(), codes, n_bits, bits_per_part=8)
 
+    def n_bytes(self) -> int:
+        """The codes."""
+        return int(self._index.codes.size())
+
     def prepare(self, costs: Costs) -> Query:
         """Queries whose inner product with the bits ranks alike."""
         return inner_product_queries(costs)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from benchmarks.peers import Codes, Costs, Ids, Query
+from benchmarks.peers import Codes, Costs, Ids, Query, need_memory
 from benchmarks.peers.faiss_pattern_pq import import_faiss, inner_product_queries, pattern_pq
+
+if TYPE_CHECKING:
+    import faiss
 
 _BLOCK_ROWS = 32
 
@@ -17,10 +23,13 @@ class FaissPqFastScan:
     exact = False
 
     def build(self, codes: Codes, n_bits: int) -> None:
-        """Pack the nibbles of an IndexPQ into blocks."""
-        faiss = import_faiss()
-        plain = pattern_pq(faiss, codes, n_bits, bits_per_part=4)
-        self._index = faiss.IndexPQFastScan(plain, _BLOCK_ROWS)
+        """Pack the nibbles into blocks."""
+        need_memory(3 * codes.nbytes)
+        self._index = fast_scan(import_faiss(), codes, n_bits)
+
+    def n_bytes(self) -> int:
+        """The codes, padded to whole blocks."""
+        return int(self._index.codes.size())
 
     def prepare(self, costs: Costs) -> Query:
         """Queries whose inner product with the bits ranks alike."""
@@ -29,3 +38,10 @@ class FaissPqFastScan:
     def search(self, prepared: Query, k: int) -> Ids:
         """One call for all queries."""
         return np.asarray(self._index.search(prepared, k)[1], dtype=np.int64)
+
+
+def fast_scan(module: ModuleType, codes: Codes, n_bits: int) -> faiss.IndexPQFastScan:
+    """An IndexPQFastScan of the codes."""
+    plain = pattern_pq(module, codes, n_bits, bits_per_part=4)
+    index: faiss.IndexPQFastScan = module.IndexPQFastScan(plain, _BLOCK_ROWS)
+    return index

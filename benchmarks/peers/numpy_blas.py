@@ -27,6 +27,10 @@ class NumpyBlas:
             piece = slice(first, first + _PIECE_ROWS)
             self._bits[piece] = np.unpackbits(codes[piece], axis=1, bitorder="little")
 
+    def n_bytes(self) -> int:
+        """The unpacked bits."""
+        return self._bits.nbytes
+
     def prepare(self, costs: Costs) -> Query:
         """Weights (nq, n_bits): what a set bit adds."""
         return np.ascontiguousarray(costs[:, :, 1] - costs[:, :, 0])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.peers import Codes, Costs, Ids, Query
+from benchmarks.peers import Codes, Costs, Ids, Query, need_rows
 from benchmarks.peers.numpy_select import smallest
 
+_MOST_ROWS = 2 * 10**7
 _BITS_OF_BYTE = np.unpackbits(
     np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1, bitorder="little"
 ).astype(np.float32)
@@ -20,7 +21,12 @@ class NumpyLut:
 
     def build(self, codes: Codes, n_bits: int) -> None:  # noqa: ARG002
         """Keep the codes byte plane by byte plane: gathers then read one after the other."""
+        need_rows(len(codes), _MOST_ROWS, "a query would take seconds")
         self._planes = np.ascontiguousarray(codes.T)
+
+    def n_bytes(self) -> int:
+        """The codes."""
+        return self._planes.nbytes
 
     def prepare(self, costs: Costs) -> Query:
         """Nothing to convert; making the tables is part of a search."""

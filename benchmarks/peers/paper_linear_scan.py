@@ -18,6 +18,10 @@ class PaperLinearScan:
         """Keep the codes as they are."""
         self._codes = codes
 
+    def n_bytes(self) -> int:
+        """The codes."""
+        return self._codes.nbytes
+
     def prepare(self, costs: Costs) -> Query:
         """Nothing to convert."""
         return costs

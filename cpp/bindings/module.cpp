@@ -330,7 +330,9 @@ NB_MODULE(_core, m) {
         .def_rw("warm_up_rows", &Tuning::warm_up_rows, "Rows sampled for the first bound.")
         .def_rw("warm_up_per_k", &Tuning::warm_up_per_k, "And for each neighbour wanted.")
         .def_rw("narrow_max_bits", &Tuning::narrow_max_bits, "Longer codes use 16-bit sums.")
-        .def_rw("first_round_cost", &Tuning::first_round_cost, "Of probing, in nanoseconds.");
+        .def_rw("first_round_cost", &Tuning::first_round_cost, "Of probing, in nanoseconds.")
+        .def_rw("least_scan_factor", &Tuning::least_scan_factor, "Where bands are used at all.")
+        .def_rw("least_scan_cost_per_k", &Tuning::least_scan_cost_per_k, "And per neighbour.");
 
     nb::class_<BandArrays>(m, "Band", "The rows of a segment in ascending key; immutable.")
         .def(nb::init<Input<std::uint16_t, 1>, Input<std::uint32_t, 1>, Blocks,

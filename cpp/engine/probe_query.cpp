@@ -14,6 +14,16 @@ namespace {
 // Nanoseconds; a prediction of more is as good as one of this.
 constexpr float most_predicted = 1e15f;
 
+double scan_cost_of(const Segment& segment, std::size_t n_bytes) {
+    const auto planes = static_cast<double>(n_bytes);
+    const double plane_cost = scan_plane_cost + scan_long_plane_cost * planes;
+    return static_cast<double>(segment.n_blocks()) * planes * plane_cost;
+}
+
+double preparing_cost_of(const Segment& segment) {
+    return probing_cost + band_cost * static_cast<double>(segment.bands.size());
+}
+
 // Of the longest list of blocks that a thread keeps.
 constexpr std::size_t most_blocks_kept = std::size_t{1} << 16;
 
@@ -22,6 +32,17 @@ double sum_of(const std::vector<double>& values) {
 }
 
 }  // namespace
+
+bool may_probe(const Segment& segment, std::size_t n_bytes, std::size_t k, Method method,
+               const Tuning& tuning) {
+    if (method == Method::scan || segment.bands.empty()) return false;
+    // Where few rows are allowed, only the blocks that have any are read.
+    if (segment.allowed_blocks.data() != nullptr) return false;
+    if (method == Method::probe) return true;
+    return scan_cost_of(segment, n_bytes) >=
+           std::max(tuning.least_scan_factor * preparing_cost_of(segment),
+                    tuning.least_scan_cost_per_k * static_cast<double>(k));
+}
 
 ProbeSpace& space_of_thread() {
     thread_local ProbeSpace space;
@@ -39,8 +60,11 @@ ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTa
       counters_(scan.probe_counters()),
       tuning_(tuning) {
     const auto planes = static_cast<double>(table.n_bytes());
-    scan_cost_ = static_cast<double>(segment.n_blocks()) * scan_plane_cost * planes;
-    limit_ = give_up_limit * scan_cost_;
+    const double planes_cost = scan_cost_of(segment, table.n_bytes());
+    scan_cost_ = planes_cost +
+                 std::min(planes_cost, scan_neighbour_cost * static_cast<double>(scan.k()));
+    limit_ = later_limit * scan_cost_;
+    spent_ = preparing_cost_of(segment);
     block_cost_ = block_cost + block_plane_cost * planes;
     prepare(costs);
 }
@@ -84,16 +108,23 @@ bool ProbeQuery::probe(Checkpoint& checkpoint) {
         const double target = next_target();
         if (sum_of(space_.limits) > target) return true;
         ++counters_.rounds;
+        spent_ += round_cost + round_band_cost * static_cast<double>(space_.bands.size());
         plan(target);
         if (scan_.worst() < padding_distance) {
             if (!to_the_end_ && is_too_dear()) return false;
+        } else if (!to_the_end_ && spent_ > first_limit * scan_cost_) {
+            return false;
         }
-        const double cost = space_.allocation.advance(needed_, static_cast<float>(most));
+        const bool early = !to_the_end_ && spent_ < late_share * scan_cost_;
+        const double affordable = early ? std::min(most, early_round_share * scan_cost_) : most;
+        const double cost = space_.allocation.advance(needed_, static_cast<float>(affordable));
         if (scan_.worst() < padding_distance && predicted_ < 0.0) {
             predicted_ = spent_ + cost + space_.allocation.cost_to_finish(needed_, most_predicted);
         }
         choose_next(target);
+        const double before = spent_;
         if (!walk_to_next(checkpoint)) return false;
+        if (cost > 0.0) surprise_ = std::max(1.0, (spent_ - before) / cost);
         most = std::max(1.0, most * round_growth);
     }
     return true;
@@ -109,16 +140,28 @@ double ProbeQuery::next_target() {
     return std::max({all / 2, 2 * reached, std::numeric_limits<double>::min()});
 }
 
-// Early predictions are too high, since the bound still falls: they are trusted the less, the less
-// was spent.
+namespace {
+
+// How many times more than a scan probing may seem to cost when it has cost this share of one.
+double doubt_at(double share, std::size_t k) {
+    if (share < early_share) {
+        const double first = first_doubt + doubt_per_neighbour * static_cast<double>(k);
+        const double more = std::min(most_doubt, first) - early_doubt;
+        return early_doubt + more * (1.0 - share / early_share);
+    }
+    const double left = (late_share - share) / (late_share - early_share);
+    return 1.0 + (early_doubt - 1.0) * std::max(0.0, left);
+}
+
+}  // namespace
+
 bool ProbeQuery::is_too_dear() {
-    const double share = spent_ / scan_cost_;
-    if (share < no_give_up_share) return false;
-    const double trust = std::min(1.0, share / give_up_share);
-    const double most = scan_cost_ * (early_doubt - (early_doubt - 1.0) * trust) - spent_;
-    const double left = space_.allocation.cost_to_finish(needed_, static_cast<float>(most));
+    const double most = scan_cost_ * doubt_at(spent_ / scan_cost_, scan_.k()) - spent_;
+    const double left =
+        surprise_ * space_.allocation.cost_to_finish(needed_, static_cast<float>(most / surprise_));
     if (left > most) return true;
-    limit_ = std::max(give_up_limit * scan_cost_, std::min(scan_cost_, 1.1 * (spent_ + left)));
+    const double predicted = over_predicted * (spent_ + left);
+    limit_ = std::max(later_limit * scan_cost_, std::min(most_limit * scan_cost_, predicted));
     return false;
 }
 
@@ -232,12 +275,15 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
     const bool affordable = list_blocks();
     space_.keys.clear();
     if (!affordable) return false;
-    counters_.blocks_probed += space_.blocks.size();
-    spent_ += block_cost_ * static_cast<double>(space_.blocks.size());
     space_.hits.resize(std::max(space_.hits.size(), blocks_at_once));
-    for (std::size_t i = 0; i < space_.blocks.size();) {
+    for (std::size_t i = 0; i < space_.blocks.size() && (to_the_end_ || spent_ <= limit_);) {
         const std::size_t n = std::min(at_once_, space_.blocks.size() - i);
+        const std::size_t usual = usual_candidates * scan_.k();
+        const std::size_t before = std::max(usual, scan_.candidates());
         scan_.scan_listed(space_.blocks, i, n, space_.hits.data());
+        counters_.blocks_probed += n;
+        const std::size_t more = std::max(usual, scan_.candidates()) - before;
+        spent_ += block_cost_ * static_cast<double>(n) + candidate_cost * static_cast<double>(more);
         checkpoint.done(n * table_.n_bytes() * block_rows);
         i += n;
         at_once_ = std::min(2 * at_once_, blocks_at_once);

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -54,6 +55,17 @@ struct ProbeSpace {
 
 // This thread's, kept from one search to the next: making it anew takes longer than a short search.
 ProbeSpace& space_of_thread();
+
+// What a search may do with segments that have bands. The answer is always the same.
+enum class Method {
+    automatic,  // probe, and scan where that turns out to be cheaper
+    scan,
+    probe,  // to the end, whatever it costs
+};
+
+// Whether the bands of a segment are to be used; not where a scan is over before probing has begun.
+bool may_probe(const Segment& segment, std::size_t n_bytes, std::size_t k, Method method,
+               const Tuning& tuning);
 
 class ProbeQuery {
 public:
@@ -94,6 +106,7 @@ private:
     double scan_cost_;          // nanoseconds, estimated
     double block_cost_;
     double limit_;              // of what may be spent before it is given up
+    double surprise_ = 1.0;     // how many times more the last round cost than was planned
     double spent_ = 0.0;
     double predicted_ = -1.0;   // of all probing, once there is a bound
     double level_ = 0.0;        // of the plans; 0 before they are made

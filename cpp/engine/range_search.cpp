@@ -31,8 +31,8 @@ public:
         for (const Segment& segment : request_.segments) {
             bool met = false;
             // Without a bound there is nothing that probing could leave out.
-            if (!segment.bands.empty() && segment.allowed_blocks.data() == nullptr &&
-                request_.method != Method::scan && radius_ < padding_distance) {
+            if (radius_ < padding_distance &&
+                may_probe(segment, table_.n_bytes(), 0, request_.method, request_.tuning)) {
                 ProbeQuery probing(segment, costs_, table_, scan_, space, request_.tuning);
                 met = probing.run(request_.method == Method::probe, checkpoint);
                 check_limit();
@@ -47,7 +47,7 @@ public:
         return found;
     }
 
-    SearchCounters counters() const { return scan_.counters(); }
+    SearchCounters counters() { return scan_.counters(); }
 
 private:
     void scan(const Segment& segment, Checkpoint& checkpoint) {

@@ -37,8 +37,7 @@ constexpr std::size_t scoring_cost = 16;
 
 double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
                     const Tuning& tuning, SearchCounters& counters, Checkpoint& checkpoint) {
-    const std::size_t wanted = std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
-    const std::size_t sample = blocks_of(wanted);
+    const std::size_t sample = blocks_of(sample_rows(k, tuning));
     // A sample of a filtered line may hold few rows that count, or none.
     if (sample >= line.n_blocks() || line.filtered()) return padding_distance;
     const auto block_at = [&](std::size_t i, auto visit) {
@@ -73,15 +72,15 @@ ScanQuery::ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel
     : costs_(costs),
       kernel_(kernel),
       bound_(bound),
-      bounds_(costs, costs.n_bits() > tuning.narrow_max_bits),
+      bounds_(std::in_place, costs, costs.n_bits() > tuning.narrow_max_bits),
       top_(k, repeats) {}
 
 void ScanQuery::scan(const BlockRows& rows, std::size_t begin, std::size_t end, Hit* hits) {
     if (!ready()) {
         for (std::size_t block = begin; block < end; ++block) score_all(rows, block);
     } else {
-        const ScanBlocks kernel = bounds_.wide() ? kernel_.wide : kernel_.narrow;
-        const std::size_t n = kernel(rows.blocks, begin, end, bounds_.tables(), hits);
+        const ScanBlocks kernel = bounds_->wide() ? kernel_.wide : kernel_.narrow;
+        const std::size_t n = kernel(rows.blocks, begin, end, bounds_->tables(), hits);
         for (std::size_t i = 0; i < n; ++i) score(rows, hits[i].block, hits[i].rows);
         offer_scored();
         count(std::min(rows.rows, end * block_rows) - begin * block_rows);
@@ -93,9 +92,9 @@ void ScanQuery::scan_listed(const BlockList& list, std::size_t first, std::size_
     std::size_t i = first;
     for (; i < first + n && !ready(); ++i) score_all(*list.places[i].rows, list.places[i].block);
     if (i < first + n) {
-        const ScanListed kernel = bounds_.wide() ? kernel_.wide_listed : kernel_.narrow_listed;
+        const ScanListed kernel = bounds_->wide() ? kernel_.wide_listed : kernel_.narrow_listed;
         const std::size_t left = first + n - i;
-        const std::size_t found = kernel(list.starts.data() + i, left, bounds_.tables(), hits);
+        const std::size_t found = kernel(list.starts.data() + i, left, bounds_->tables(), hits);
         for (std::size_t h = 0; h < found; ++h) {
             const BlockList::Place& place = list.places[i + hits[h].block];
             score(*place.rows, place.block, hits[h].rows);
@@ -128,24 +127,32 @@ void ScanQuery::scan_allowed(const Segment& segment, std::size_t begin, std::siz
 bool ScanQuery::ready() {
     top_.lower_bound_to(bound_.get());
     if (top_.worst() == padding_distance) return false;
+    if (!bounds_->wide() && rejected_ > std::max(widen_after, counters_.rows_scanned / widen_share)) {
+        count_tables();
+        bounds_.emplace(costs_, true);
+        tables_worst_ = padding_distance;
+    }
     if (top_.worst() < tables_worst_) {
         tables_worst_ = top_.worst();
-        bounds_.lower_to(tables_worst_);
+        bounds_->lower_to(tables_worst_);
     }
     return true;
 }
 
 void ScanQuery::count(std::size_t rows) {
     counters_.rows_scanned += rows;
-    counters_.rows_scanned_wide += bounds_.wide() ? rows : 0;
+    counters_.rows_scanned_wide += bounds_->wide() ? rows : 0;
 }
 
-SearchCounters ScanQuery::counters() const {
-    SearchCounters all = counters_;
-    all.rescales = bounds_.rescales();
-    all.capped_entries = bounds_.capped_entries();
-    all.duplicates = top_.repeats();
-    return all;
+void ScanQuery::count_tables() {
+    counters_.rescales += bounds_->rescales();
+    counters_.capped_entries += bounds_->capped_entries();
+}
+
+SearchCounters ScanQuery::counters() {
+    count_tables();
+    counters_.duplicates = top_.repeats();
+    return counters_;
 }
 
 std::vector<Neighbour> ScanQuery::take_sorted() {
@@ -172,7 +179,9 @@ void ScanQuery::score(const BlockRows& rows, std::size_t block, std::uint32_t hi
     const std::uint8_t* start = rows.blocks + block * costs_.n_bytes() * block_rows;
     const double worst = top_.worst();
     std::uint32_t left = hit_rows & rows.rows_in(block);
-    counters_.candidates += static_cast<std::uint64_t>(std::popcount(left));
+    const std::size_t before = n_scored_;
+    const auto let_through = static_cast<std::size_t>(std::popcount(left));
+    counters_.candidates += let_through;
     for (; left != 0; left &= left - 1) {
         const auto r = static_cast<std::size_t>(std::countr_zero(left));
         const std::size_t position = block * block_rows + r;
@@ -181,6 +190,7 @@ void ScanQuery::score(const BlockRows& rows, std::size_t block, std::uint32_t hi
         n_scored_ += distance <= worst;
         if (rows.row_numbers) __builtin_prefetch(rows.row_numbers + position);
     }
+    rejected_ += let_through - (n_scored_ - before);
 }
 
 void ScanQuery::offer_scored() {

@@ -1,10 +1,12 @@
 // One query over blocks, exactly: the kernel names candidates, the definition decides.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -65,6 +67,11 @@ private:
     std::atomic<double> bound_ = padding_distance;
 };
 
+// Rows that a sample for the k-th best has, if there are so many.
+inline std::size_t sample_rows(std::size_t k, const Tuning& tuning) {
+    return std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
+}
+
 // The distance of the k-th best among blocks spread evenly over the line: a first bound. Rows near
 // each other in a segment may be alike, hence spread. Returns +inf where the sample has fewer than
 // k rows, or would be the whole line.
@@ -115,16 +122,21 @@ public:
     // Keeps each of them once.
     void drop_repeats() { top_.drop_repeats(); }
 
+    // How many rows the kernel has let through.
+    std::size_t candidates() const { return counters_.candidates; }
+    std::size_t k() const { return top_.k(); }
+
     // What was found, nearest first; to be called once, at the end.
     std::vector<Neighbour> take_sorted();
-    // Valid once everything was scanned.
-    SearchCounters counters() const;
+    // To be called once, when everything was scanned.
+    SearchCounters counters();
     ProbeCounters& probe_counters() { return counters_.probing; }
 
 private:
     // Whether a bound is known; brings the tables down to it.
     bool ready();
     void count(std::size_t rows);
+    void count_tables();
     void score_all(const BlockRows& rows, std::size_t block);
     // Scores rows that the kernel let through; those within the bound wait until their row numbers,
     // which are seldom in the cache, have been fetched.
@@ -135,9 +147,10 @@ private:
     const CostTable& costs_;
     const Kernel& kernel_;
     SharedBound& bound_;
-    BoundTables bounds_;
+    std::optional<BoundTables> bounds_;
     TopK<Candidate> top_;
     double tables_worst_ = padding_distance;  // what the tables' threshold was made for
+    std::size_t rejected_ = 0;                // candidates that were not near
     SearchCounters counters_;
     struct Scored {
         double distance;

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/probe_query.h"
 
 namespace bitweigh {
 
@@ -22,10 +21,13 @@ struct Split {
 
 std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
+bool may_probe(const SearchRequest& request, const Segment& segment) {
+    return may_probe(segment, bytes_of(request.n_bits), request.k, request.method,
+                     request.tuning);
+}
 bool may_probe(const SearchRequest& request) {
-    return request.method != Method::scan &&
-           std::any_of(request.segments.begin(), request.segments.end(),
-                       [](const Segment& segment) { return !segment.bands.empty(); });
+    return std::any_of(request.segments.begin(), request.segments.end(),
+                       [&](const Segment& segment) { return may_probe(request, segment); });
 }
 
 Split split_work(const SearchRequest& request, const SegmentLine& line) {
@@ -85,7 +87,7 @@ public:
             return false;
         }
         for (std::size_t q = 0; q < n_; ++q) {
-            if (!has_left(q) || bounds_[q].get() < padding_distance) continue;
+            if (!has_left(q) || has_met_enough(q)) continue;
             bounds_[q].lower_to(sample_bound(tables_[q], line_, kept(), request_.tuning,
                                              counters_[q], checkpoint));
         }
@@ -126,12 +128,20 @@ private:
         return false;
     }
 
+    // Whether probing, before it was given up, met as many rows as a sample has. They may all be far,
+    // and a few rows would leave a loose bound.
+    bool has_met_enough(std::size_t q) const {
+        const SearchCounters& met = counters_[q];
+        return bounds_[q].get() < padding_distance &&
+               met.rows_scanned + met.rows_scored_directly >= sample_rows(kept(), request_.tuning);
+    }
+
     void probe(std::size_t q, ProbeSpace& space, Checkpoint& checkpoint) {
         ScanQuery scan(tables_[q], kept(), *request_.kernel, request_.tuning, bounds_[q], true);
         for (std::size_t s = 0; s < request_.segments.size(); ++s) {
             const Segment& segment = request_.segments[s];
             const bool to_the_end = request_.method == Method::probe;
-            if (segment.bands.empty() || segment.allowed_blocks.data() != nullptr) continue;
+            if (!may_probe(request_, segment)) continue;
             ProbeQuery probing(segment, costs_of(q), tables_[q], scan, space, request_.tuning);
             left(q, s) = !probing.run(to_the_end, checkpoint);
         }

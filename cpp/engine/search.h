@@ -6,19 +6,13 @@
 
 #include "engine/bits.h"
 #include "engine/parallel.h"
+#include "engine/probe_query.h"
 #include "engine/scan/scan.h"
 #include "engine/scan_query.h"
 #include "engine/segment.h"
 #include "engine/tuning.h"
 
 namespace bitweigh {
-
-// What a search may do with segments that have bands. The answer is always the same.
-enum class Method {
-    automatic,  // probe, and scan where that turns out to be cheaper
-    scan,
-    probe,  // to the end, whatever it costs
-};
 
 struct SearchRequest {
     std::span<const Segment> segments;

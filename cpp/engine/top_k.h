@@ -83,6 +83,7 @@ public:
     // No row farther than this can be among the K nearest; equal ones can, by their id.
     double worst() const { return worst_; }
 
+    std::size_t k() const { return k_; }
     std::size_t size() const { return entries_.size(); }
     // How often an entry came that was kept already.
     std::size_t repeats() const { return repeats_; }

@@ -23,6 +23,12 @@ inline constexpr unsigned narrow_rescale_below = 128;
 // Scale of 16-bit sums: the current worst distance is about this many steps per nibble table.
 inline constexpr double wide_steps_per_table = 8.0;
 
+// Where 8-bit sums let through so many rows that are not near, and more than one in so many of those
+// scanned, sums of 16 bits are used from then on: a large group of equal codes just beyond the bound
+// may lie within what 8 bits round off.
+inline constexpr std::size_t widen_after = 1024;
+inline constexpr std::size_t widen_share = 16;
+
 // Bytes of codes that several queries pass over before the next ones are read: they stay in the
 // second-level cache.
 inline constexpr std::size_t chunk_bytes = 128 * 1024;
@@ -33,12 +39,24 @@ inline constexpr std::size_t tile_queries = 16;
 inline constexpr std::size_t chunk_growth = 8;
 inline constexpr std::size_t first_chunk_blocks = 16;
 
-// Probing, in nanoseconds: scanning a plane of a block in order, probing one block of a list beyond
-// that, and looking a key up.
-inline constexpr double scan_plane_cost = 0.78;
+// What a plane of a block costs a scan, in nanoseconds; more where blocks are long and come from
+// memory.
+inline constexpr double scan_plane_cost = 0.55;
+inline constexpr double scan_long_plane_cost = 0.01;
+// And each neighbour wanted, for which many rows are verified; in all at most as much as the planes.
+inline constexpr double scan_neighbour_cost = 300.0;
+// What probing costs: one block of a list, and its planes; looking a key up; verifying a row that the
+// kernel lets through; preparing a query, and each of its bands; a round, and each band in it.
 inline constexpr double block_cost = 20.0;
 inline constexpr double block_plane_cost = 3.2;
-inline constexpr double key_cost = 6.0;
+inline constexpr double key_cost = 10.0;
+inline constexpr double candidate_cost = 10.0;
+// So many of those for each neighbour wanted come with any search, and tell nothing.
+inline constexpr std::size_t usual_candidates = 16;
+inline constexpr double probing_cost = 1300.0;
+inline constexpr double band_cost = 250.0;
+inline constexpr double round_cost = 250.0;
+inline constexpr double round_band_cost = 50.0;
 // Each round of probing may cost so many times more than the one before: early rounds lower the
 // bound, and late ones should be few.
 inline constexpr double round_growth = 2.0;
@@ -49,13 +67,24 @@ inline constexpr float remembered_share = 0.3f;
 // with 2 levels a band, searches of 256 bits go too far and visit 1.4x as many blocks.
 inline constexpr std::size_t levels_per_band = 8;
 inline constexpr std::size_t fewest_budget_levels = 32;
-// Probing is given up for the scan when it would cost more than the scan in all. Not before it has
-// cost the first share of a scan; before it has cost the second, only when it would cost more by up
-// to this factor. And when it has cost the last share, whatever is predicted.
-inline constexpr double no_give_up_share = 0.05;
-inline constexpr double give_up_share = 0.15;
+// Probing is given up for the scan when it would cost more than the scan in all. Predictions are too
+// high as long as the bound falls: at first only those that are so many times too high count, more
+// times the more neighbours are wanted, and fewer times the more was spent, up to the share of a scan
+// at which they are believed.
+inline constexpr double first_doubt = 6.0;
+inline constexpr double doubt_per_neighbour = 0.25;
+inline constexpr double most_doubt = 30.0;
 inline constexpr double early_doubt = 3.0;
-inline constexpr double give_up_limit = 0.5;
+inline constexpr double early_share = 0.05;
+inline constexpr double late_share = 0.12;
+// Until then a round may cost this share of a scan.
+inline constexpr double early_round_share = 0.04;
+// Nor may it cost more than this share of a scan before there is a bound to predict from, and then
+// this one, or up to the next one a little more than was predicted.
+inline constexpr double first_limit = 0.1;
+inline constexpr double later_limit = 0.35;
+inline constexpr double most_limit = 0.8;
+inline constexpr double over_predicted = 1.1;
 // Keys whose directory entries are fetched together, blocks between two looks at the bound, and the
 // first blocks of a list, which are fetched while it is made.
 inline constexpr std::size_t keys_at_once = 128;
@@ -90,6 +119,11 @@ struct Tuning {
     std::size_t narrow_max_bits = 256;
     // Nanoseconds, by the estimates above, that the first round of probing may take.
     double first_round_cost = 1500.0;
+    // A scan takes at least so many times as long as preparing to probe where probing is tried at
+    // all; and so many nanoseconds for each neighbour wanted, since rows that are met by probing take
+    // longer to keep.
+    double least_scan_factor = 10.0;
+    double least_scan_cost_per_k = 150.0;
 };
 
 }  // namespace bitweigh

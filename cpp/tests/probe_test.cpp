@@ -21,9 +21,10 @@ namespace {
 // The small steps reach every round and every walk over again.
 constexpr Tuning tunings[] = {
     {},
-    {.first_round_cost = 0.0},
-    {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0, .first_round_cost = 0.0},
-    {.warm_up_rows = 32, .warm_up_per_k = 1, .first_round_cost = 1e5},
+    {.first_round_cost = 0.0, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
+    {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0, .first_round_cost = 0.0,
+     .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
+    {.warm_up_rows = 32, .warm_up_per_k = 1, .first_round_cost = 1e5, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
 };
 
 struct Tally {

@@ -40,6 +40,20 @@ class Tuning:
     @first_round_cost.setter
     def first_round_cost(self, arg: float, /) -> None: ...
 
+    @property
+    def least_scan_factor(self) -> float:
+        """Where bands are used at all."""
+
+    @least_scan_factor.setter
+    def least_scan_factor(self, arg: float, /) -> None: ...
+
+    @property
+    def least_scan_cost_per_k(self) -> float:
+        """And per neighbour."""
+
+    @least_scan_cost_per_k.setter
+    def least_scan_cost_per_k(self, arg: float, /) -> None: ...
+
 class Band:
     """The rows of a segment in ascending key; immutable."""
 

@@ -97,14 +97,13 @@ class BandOptions:
     def wanted(self, n: int, n_bits: int) -> tuple[int, int]:
         """How many bands of how many bits, if there is memory for them.
 
-        Some 4 rows share a key if rows spread evenly: on a million codes of 128 and 256 bits that
-        is faster than 16 rows in more bands, and takes less memory. Where all bits would take more
-        copies than the default allows, keys are longer, down to one row for each: what no band
-        covers does not help.
+        Some 16 rows share a key if rows spread evenly, 4 where codes are long: there that is as
+        fast as more bands, and takes less memory. Where all bits would take more copies than the
+        default allows, keys are longer, down to one row each: what no band covers does not help.
         """
         spread = round(log2(max(n, 2)))
         most = min(n_bits, _core.max_band_bits)
-        usual = min(most, max(4, spread - 2))
+        usual = min(most, max(4, spread - (4 if n_bits <= 4 * spread else 2)))
         if self.bands is not None:
             count = min(n_bits, self.bands)
         elif self.band_bits is not None:
@@ -128,10 +127,10 @@ def spread_layout(
 ) -> BandLayout:
     """`count` bands of `width` bits, chosen so that the bits of a band depend little on each other.
 
-    Bits that depend on each other waste keys: some never occur, and others have too many rows. On
-    a million codes by LSH a search looks at a fifth to a quarter fewer blocks than with adjacent
-    bits. The bits that vary most are taken first, each for the band whose bits it is least
-    correlated with, in a sample; those that vary least are left out where not all are wanted.
+    Bits that depend on each other waste keys: some never occur, and others have too many rows. The
+    table in docs/tuning.md tells what that is worth. The bits that vary most are taken first, each
+    for the band whose bits it is least correlated with, in a sample; those that vary least are left
+    out where not all are wanted.
     """
     rows = np.random.default_rng(0).choice(len(codes), min(len(codes), SAMPLE_ROWS), replace=False)
     bits = np.unpackbits(codes[rows], axis=1, count=n_bits, bitorder=bitorder).astype(np.float32)

@@ -80,7 +80,7 @@ def _bands(segment: SegmentFacts) -> str:
 
 
 def explanation_of(
-    state: State, n_bits: int, options: BandOptions, k: int, stats: SearchStats
+    state: State, n_bits: int, options: BandOptions, method: str, k: int, stats: SearchStats
 ) -> Explanation:
     """Put together what is known of one query's search."""
     counters = {name: int(count) for name, count in stats._asdict().items()}
@@ -88,7 +88,7 @@ def explanation_of(
         name: counters.pop(name)
         for name in ("predicted_cost", "probing_cost", "scan_cost", "nanoseconds")
     }
-    plan, reason = _plan(state, k, counters)
+    plan, reason = _plan(state, method, k, counters)
     return Explanation(
         plan=plan,
         reason=reason,
@@ -108,7 +108,7 @@ def _facts(segment: Segment, n_bits: int, options: BandOptions) -> SegmentFacts:
     return SegmentFacts(len(segment), len(widths), wanted, max(widths, default=0), sum(widths))
 
 
-def _plan(state: State, k: int, counters: dict[str, int]) -> tuple[str, str]:
+def _plan(state: State, method: str, k: int, counters: dict[str, int]) -> tuple[str, str]:
     if counters["give_ups"]:
         return "probe, then scan", "probing became dearer than a scan and was given up"
     if counters["probes"]:
@@ -116,5 +116,7 @@ def _plan(state: State, k: int, counters: dict[str, int]) -> tuple[str, str]:
     if k > state.rows:
         return "scan", "as many codes are wanted as there are"
     if any(part.bands for part in state.parts()):
-        return "scan", "that was asked for"
+        if method == "scan":
+            return "scan", "that was asked for"
+        return "scan", "it takes no longer than preparing to probe, or few codes are allowed"
     return "scan", "the index has no bands: it is small, or its memory limit allows none"

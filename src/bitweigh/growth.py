@@ -5,7 +5,7 @@ Every step makes a new state from an old one; whoever holds the old one keeps wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,8 +30,12 @@ class Growth:
     """From so many rows on a tail becomes a segment."""
     segment_rows: int = _core.max_segment_rows - 1
     """Most rows of a segment."""
-    banded_rows: int = 1 << 15
+    banded_rows: int = 0
     """From so many rows on a segment gets bands without being asked; fewer are soon scanned."""
+
+    def __post_init__(self) -> None:
+        """By default bands are built for a mebibyte of codes, which takes 25 us to scan."""
+        self.banded_rows = self.banded_rows or (1 << 20) // ((self.n_bits + 7) // 8)
 
     def with_rows(self, state: State, codes: Codes, ids: Ids | None) -> State:
         """The state with these rows added, n >= 1; without ids they get the next ones."""
@@ -73,14 +77,14 @@ class Growth:
         return State(tuple(built), tail, state.next_id)
 
     def _banded(self, segment: Segment, least_rows: int, others: int) -> Segment:
-        if segment.bands or len(segment) < least_rows:
+        if not segment.wants_bands or len(segment) < least_rows:
             return segment
         codes = segment.all_codes()
         layout = self.band_options.layout(
             codes, self.n_bits, self.bitorder, segment.ids.itemsize, others
         )
         if not layout:
-            return segment
+            return replace(segment, refused=True)
         return Segment.build(codes, segment.ids, self.n_bits, layout, self.bitorder)
 
 

@@ -50,7 +50,8 @@ class Index(Searchable):
         search need not look at most of them. By default as many as the bits allow, at
         most 16, in at most half of the free memory.
     band_bits : int, optional
-        Bits that each band is sorted by, at most 24. By default such that some 4 rows share them.
+        Bits that each band is sorted by, at most 24. By default such that some 16 rows share them,
+        or 4 where codes are long.
     memory_limit : int, optional
         Bytes that the index may take. Fewer bands are built where more would not fit.
 
@@ -201,7 +202,7 @@ class Index(Searchable):
             raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
         state = self._state_for(method)
         _, stats = self.search(costs, k, threads=1, method=method, stats=True)
-        return explanation_of(state, self._n_bits, self._growth.band_options, k, stats)
+        return explanation_of(state, self._n_bits, self._growth.band_options, method, k, stats)
 
     def memory(self) -> Memory:
         """Bytes that the index takes, by part.
@@ -215,7 +216,7 @@ class Index(Searchable):
         >>> index.memory().codes
         2560
         >>> index.memory().total
-        5120
+        3840
 
         """
         parts = [part.memory() for part in self._state.parts()]

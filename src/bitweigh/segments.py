@@ -34,6 +34,8 @@ class Segment:
     """Rows in ascending id; None where the rows are in that order themselves."""
     bands: tuple[Band, ...] = ()
     """Empty where the segment is only scanned. With bands rows are in the first one's order."""
+    refused: bool = False
+    """Whether there was no memory for bands when they were wanted."""
 
     @classmethod
     def build(
@@ -64,6 +66,11 @@ class Segment:
     def __len__(self) -> int:
         """Rows."""
         return len(self.ids)
+
+    @property
+    def wants_bands(self) -> bool:
+        """Whether it has none, and nobody has tried."""
+        return not (self.bands or self.refused)
 
     def memory(self) -> Memory:
         """Bytes by part."""
@@ -109,14 +116,14 @@ class State:
     """One more than the largest id ever used."""
     rows: int = field(init=False)
     unbanded_rows: int = field(init=False)
-    """Of the largest part without bands; 0 if there is none."""
+    """Of the largest part that could get bands; 0 if there is none."""
     core: _core.SegmentList = field(init=False)
     """What a search hands to the engine: made once, since a search may take microseconds."""
 
     def __post_init__(self) -> None:
         """Count the rows, list the parts."""
         object.__setattr__(self, "rows", sum(len(part) for part in self.parts()))
-        unbanded = max((len(part) for part in self.parts() if not part.bands), default=0)
+        unbanded = max((len(part) for part in self.parts() if part.wants_bands), default=0)
         object.__setattr__(self, "unbanded_rows", unbanded)
         core = _core.SegmentList([part.core for part in self.parts()])
         object.__setattr__(self, "core", core)
