@@ -1,7 +1,7 @@
 # One command per task. `make help` lists them. Everything runs in .venv, which the commands make
 # themselves with the Python given by PYTHON and what PyPI has.
 PYTHON ?= python3
-# More options for `make bench`, such as BENCH="--data DIR" with real data sets.
+# More options for `make bench` and `make bench-engine`, such as BENCH="--data DIR" with real data sets.
 BENCH ?=
 # Options for `make reproduce`, such as REPRODUCE=--quick or REPRODUCE="--data DIR --out DIR".
 REPRODUCE ?=
@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.txt' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo reproduce test test-all tools bench bench-quick lint stubs wheel clean
+.PHONY: help demo reproduce test test-all tools bench bench-quick bench-engine lint stubs wheel clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -36,6 +36,9 @@ bench: $(VENV)/bench ## all benchmarks up to a million codes, interleaved with t
 
 bench-quick: $(VENV)/bench ## some of them, in under five minutes
 	$(BIN)/python -m benchmarks --workloads quick
+
+bench-engine: $(VENV)/bench ## the engine by its own clock; writes docs/benchmarks.md
+	$(BIN)/python -m benchmarks.engine --out build/engine.json --markdown docs/benchmarks.md $(BENCH)
 
 lint: $(VENV)/test ## format and check the Python sources
 	$(BIN)/ruff format .

@@ -33,7 +33,8 @@ private:
 
 class IdColumn {
 public:
-    IdColumn() = default;
+    // None: of rows whose ids are never asked for.
+    IdColumn(std::nullptr_t = nullptr) {}
     IdColumn(const Id* ids) : wide_(ids) {}
     IdColumn(const std::uint32_t* ids) : narrow_(ids) {}
 

@@ -111,10 +111,12 @@ public:
     // Keeps each entry once, where they came more often and that was not looked at; only for
     // candidates, before K of them came.
     void drop_repeats() {
-        const auto place = [](const Entry& entry) { return entry.id.number(); };
-        std::ranges::sort(entries_, {}, place);
-        const auto repeated = std::ranges::unique(entries_, {}, place);
-        entries_.erase(repeated.begin(), repeated.end());
+        const auto before = [](const Entry& a, const Entry& b) {
+            return a.id.number() < b.id.number();
+        };
+        const auto same = [](const Entry& a, const Entry& b) { return a.id == b.id; };
+        std::sort(entries_.begin(), entries_.end(), before);
+        entries_.erase(std::unique(entries_.begin(), entries_.end(), same), entries_.end());
     }
 
     // The K nearest in rising order, or all if fewer came; leaves this empty.

@@ -1,0 +1,215 @@
+"""What surrounds a search: the call from Python, threads, building and memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TypedDict
+
+import numpy as np
+
+import bitweigh
+from benchmarks import report
+from benchmarks.engine.clock import Spread, Times, Turn, spread_of, take_turns, typical
+from benchmarks.engine.sections import Codes, Costs, Display, Report, Settings, indexed, load
+from bitweigh.reproduce.formats import three_digits
+
+__all__ = ["BuildFigures", "CallFigures", "MemoryFigures", "ThreadFigures", "markdown", "run"]
+
+ROWS = 1_000_000
+N_BITS = 64
+K = 10
+N_CALLS = 10_000
+BATCH = 1000
+_SEED = 7
+
+
+class ThreadFigures(TypedDict):
+    """A batch of queries, by wall clock."""
+
+    queries: int
+    one_ms: float
+    two_ms: float
+    speed_up: float
+
+
+class BuildFigures(TypedDict):
+    """Seconds that it takes to give an index its bands, on one thread and on all."""
+
+    bands: int
+    threads: int
+    one_thread: float
+    all_threads: float
+    argsort: float
+    """Of as many uint64 keys, by NumPy."""
+    per_band: float
+    """Of one thread, times one argsort."""
+    per_band_all_threads: float
+
+
+class MemoryFigures(TypedDict):
+    """Bytes a row, by part."""
+
+    counted_ids: dict[str, float]
+    """With the ids that an index gives itself."""
+    own_ids: dict[str, float]
+    """With ids of the caller's, in no order."""
+
+
+class CallFigures(TypedDict):
+    """All of it."""
+
+    rows: int
+    n_bits: int
+    k: int
+    calls: int
+    overhead_us: Spread
+    """Time of a call minus that of the engine in it."""
+    engine_us: float
+    threads: ThreadFigures
+    build: BuildFigures
+    memory: MemoryFigures
+
+
+def run(settings: Settings, display: Display) -> Report:
+    """Everything about one index."""
+    codes, costs = load("mixture", ROWS, N_BITS, settings, display)
+    display.doing("calls: building")
+    index = indexed(codes, N_BITS)
+    display.doing("calls: overhead")
+    turn = partial(_call_turn, index, costs)
+    rounds = -(-N_CALLS // len(costs))
+    overhead, engine = np.moveaxis(take_turns({"call": turn}, rounds)["call"], 1, 0)
+    display.doing("calls: threads")
+    threads = _thread_figures(index, costs[:BATCH], settings.rounds)
+    display.doing("calls: build")
+    bands = sum(part.bands for part in index.explain(costs[0], K).segments)
+    figures = CallFigures(
+        rows=len(codes),
+        n_bits=N_BITS,
+        k=K,
+        calls=overhead.size,
+        overhead_us=spread_of(overhead),
+        engine_us=typical(engine),
+        threads=threads,
+        build=_build_figures(codes, bands, settings.rounds),
+        memory=_memory_figures(index, codes),
+    )
+    return Report(figures, markdown(figures))
+
+
+def _call_turn(index: bitweigh.Index, costs: Costs) -> Times:
+    """Of each call what is not the engine's, and what is, (2, nq)."""
+    index.search(costs[-1], K, threads=1, stats=True)
+    times = np.empty((2, len(costs)))
+    for number, query in enumerate(costs):
+        started = time.perf_counter_ns()
+        _, stats = index.search(query, K, threads=1, stats=True)
+        taken = time.perf_counter_ns() - started
+        times[:, number] = taken - stats.nanoseconds, stats.nanoseconds
+    return times / 1e3
+
+
+def _thread_figures(index: bitweigh.Index, costs: Costs, rounds: int) -> ThreadFigures:
+    turns = {n: _timed(partial(index.search, costs, K, threads=n)) for n in (1, 2)}
+    times = take_turns(turns, rounds, pinned=False)
+    one, two = typical(times[1]), typical(times[2])
+    return ThreadFigures(queries=len(costs), one_ms=one / 1e3, two_ms=two / 1e3, speed_up=one / two)
+
+
+def _build_figures(codes: Codes, bands: int, rounds: int) -> BuildFigures:
+    keys = np.random.default_rng(_SEED).integers(0, 2**64, len(codes), dtype=np.uint64)
+    threads = bitweigh.info().threads
+    turns: dict[str, Turn] = {
+        "one": partial(_build_turn, codes, 1),
+        "argsort": _timed(partial(np.argsort, keys)),
+        "all": partial(_build_turn, codes, threads),
+    }
+    seconds = {
+        name: typical(times) / 1e6
+        for name, times in take_turns(turns, rounds, pinned=False).items()
+    }
+    return BuildFigures(
+        bands=bands,
+        threads=threads,
+        one_thread=seconds["one"],
+        all_threads=seconds["all"],
+        argsort=seconds["argsort"],
+        per_band=seconds["one"] / bands / seconds["argsort"],
+        per_band_all_threads=seconds["all"] / bands / seconds["argsort"],
+    )
+
+
+def _build_turn(codes: Codes, threads: int) -> Times:
+    """Only the bands: an index that is scanned has none."""
+    index = bitweigh.Index(N_BITS, bitorder="little")
+    index.add(codes)
+    with _building_threads(threads):
+        return _timed(index.build)()
+
+
+@contextmanager
+def _building_threads(threads: int) -> Iterator[None]:
+    """Building has no argument for it."""
+    name = "BITWEIGH_THREADS"
+    before = os.environ.get(name)
+    os.environ[name] = str(threads)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _timed(work: Callable[[], object]) -> Turn:
+    def turn() -> Times:
+        started = time.perf_counter()
+        work()
+        return np.array([1e6 * (time.perf_counter() - started)])
+
+    return turn
+
+
+def _memory_figures(index: bitweigh.Index, codes: Codes) -> MemoryFigures:
+    own = bitweigh.Index(N_BITS, bitorder="little")
+    # Too large for 32 bits.
+    own.add(codes, np.random.default_rng(_SEED).permutation(len(codes)) << 20)
+    own.build()
+    return MemoryFigures(counted_ids=_bytes_a_row(index), own_ids=_bytes_a_row(own))
+
+
+def _bytes_a_row(index: bitweigh.Index) -> dict[str, float]:
+    memory = index.memory()
+    parts = memory._asdict() | {"total": memory.total}
+    return {part: n_bytes / len(index) for part, n_bytes in parts.items()}
+
+
+def markdown(figures: CallFigures) -> str:
+    """Three paragraphs and the table of memory."""
+    overhead, threads, build = figures["overhead_us"], figures["threads"], figures["build"]
+    memory = figures["memory"]
+    rows = [
+        [part.replace("_", " "), f"{n_bytes:.1f}", f"{memory['own_ids'][part]:.1f}"]
+        for part, n_bytes in memory["counted_ids"].items()
+    ]
+    what = f"{figures['rows']:,} codes of {figures['n_bits']} bits, k = {figures['k']}"
+    return "\n\n".join(
+        [
+            f"{what}. A call for a single query takes {overhead['p50']:.1f} microseconds more than "
+            f"the engine in it, the median of {figures['calls']:,} calls (99th percentile "
+            f"{overhead['p99']:.1f}); the engine takes {three_digits(figures['engine_us'])}.",
+            f"A batch of {threads['queries']:,} queries takes {threads['one_ms']:.2f} ms on one "
+            f"thread and {threads['two_ms']:.2f} ms on two: {threads['speed_up']:.2f} times as "
+            "fast.",
+            f"`build()` makes {build['bands']} bands in {build['one_thread']:.3f} s on one thread, "
+            f"{build['per_band']:.2f} times an `np.argsort` of as many uint64 keys for each "
+            f"({build['argsort']:.3f} s), and in {build['all_threads']:.3f} s on "
+            f"{build['threads']}, {build['per_band_all_threads']:.2f} times.",
+            report.table(["bytes a row", "ids 0 to n - 1", "own ids"], rows),
+        ]
+    )

@@ -1,0 +1,124 @@
+"""Measuring in turns, by the engine's clock or by the wall's, and what to make of the times.
+
+Machines drift, so whatever is compared takes turns in one process, on one CPU, all with the same
+queries. A turn begins with a query that is not recorded: it brings back into the cache what this
+one needs, and not the one before it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import TypeAlias, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import bitweigh
+from benchmarks.engine.sections import Costs
+from bitweigh.searching import Method
+
+__all__ = [
+    "Spread",
+    "Times",
+    "Turn",
+    "engine_turn",
+    "spread_of",
+    "take_turns",
+    "typical",
+    "wall_turn",
+]
+
+Times: TypeAlias = NDArray[np.float64]
+"""Microseconds, (nq,) of a turn or (rounds, nq)."""
+Turn: TypeAlias = Callable[[], Times]
+"""Asks the same queries each time."""
+_Name = TypeVar("_Name", bound=Hashable)
+
+
+class Spread(TypedDict):
+    """How something differs from query to query."""
+
+    p50: float
+    p99: float
+    max: float
+
+
+def engine_turn(
+    index: bitweigh.Index,
+    costs: Costs,
+    k: int,
+    method: Method = "auto",
+    allow: ArrayLike | None = None,
+) -> Turn:
+    """Searches by single queries, each timed by the engine."""
+
+    def turn() -> Times:
+        index.search(costs[-1], k, threads=1, method=method, allow=allow)
+        found = (
+            index.search(query, k, threads=1, method=method, allow=allow, stats=True)
+            for query in costs
+        )
+        return np.array([stats.nanoseconds for _, stats in found]) / 1e3
+
+    return turn
+
+
+def wall_turn(ask: Callable[[int], object], queries: int) -> Turn:
+    """Whatever `ask` does with the number of a query, timed from outside."""
+
+    def turn() -> Times:
+        ask(queries - 1)
+        times = np.empty(queries)
+        for number in range(queries):
+            started = time.perf_counter_ns()
+            ask(number)
+            times[number] = time.perf_counter_ns() - started
+        return times / 1e3
+
+    return turn
+
+
+def take_turns(
+    turns: Mapping[_Name, Turn], rounds: int, *, pinned: bool = True
+) -> dict[_Name, Times]:
+    """All of them, round by round, without garbage collection in between: (rounds, nq) each."""
+    times: dict[_Name, list[Times]] = {name: [] for name in turns}
+    gc.collect()
+    gc.disable()
+    try:
+        with _on_one_cpu() if pinned else nullcontext():
+            for _ in range(rounds):
+                for name, turn in turns.items():
+                    times[name].append(turn())
+    finally:
+        gc.enable()
+    return {name: np.array(own) for name, own in times.items()}
+
+
+@contextmanager
+def _on_one_cpu() -> Iterator[None]:
+    """Keep this thread where its caches are, where the system has a way to."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    usable = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(usable)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, usable)
+
+
+def typical(times: Times) -> float:
+    """Of each query the median over the rounds, of those the mean."""
+    return float(np.median(times, axis=0).mean())
+
+
+def spread_of(values: Times) -> Spread:
+    """Median, 99th percentile and largest; of few values the percentile lies between two."""
+    p50, p99, largest = np.percentile(values, [50, 99, 100]).tolist()
+    return Spread(p50=p50, p99=p99, max=largest)
