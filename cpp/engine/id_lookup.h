@@ -13,6 +13,11 @@ namespace bitweigh {
 inline std::size_t find_row(IdColumn ids, const Row* by_id, std::size_t rows, Id wanted) {
     std::size_t begin = 0;
     std::size_t end = rows;
+    // Ids without gaps, as an index gives them, are found at once.
+    if (rows > 0 && by_id[0] < rows && wanted >= ids[by_id[0]]) {
+        const auto guess = static_cast<std::uint64_t>(wanted - ids[by_id[0]]);
+        if (guess < rows && by_id[guess] < rows && ids[by_id[guess]] == wanted) return by_id[guess];
+    }
     while (begin < end) {
         const std::size_t middle = begin + (end - begin) / 2;
         const Row row = by_id[middle];

@@ -37,9 +37,11 @@ constexpr std::size_t scoring_cost = 16;
 
 double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
                     const Tuning& tuning, SearchCounters& counters, Checkpoint& checkpoint) {
-    const std::size_t sample = blocks_of(sample_rows(k, tuning));
-    // A sample of a filtered line may hold few rows that count, or none.
-    if (sample >= line.n_blocks() || line.filtered()) return padding_distance;
+    // Of a filtered line so many more blocks that as many rows count, if they are spread evenly.
+    const std::size_t share = std::max<std::size_t>(1, line.n_blocks() * block_rows /
+                                                           std::max<std::size_t>(1, line.rows()));
+    const std::size_t sample = blocks_of(sample_rows(k, tuning)) * share;
+    if (sample >= line.n_blocks()) return padding_distance;
     const auto block_at = [&](std::size_t i, auto visit) {
         const std::size_t at = i * line.n_blocks() / sample;
         line.visit(at, at + 1, [&](const Segment& segment, std::size_t block, std::size_t) {
@@ -47,7 +49,7 @@ double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t
         });
     };
     std::vector<double> seen;
-    seen.reserve(sample * block_rows);
+    seen.reserve(sample * block_rows / share);
     for (std::size_t i = 0; i < sample; ++i) {
         if (i + 1 < sample) {
             block_at(i + 1, [&](const Segment&, std::size_t, const std::uint8_t* start) {
@@ -57,11 +59,18 @@ double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t
             });
         }
         block_at(i, [&](const Segment& segment, std::size_t block, const std::uint8_t* start) {
-            double distances[block_rows];
-            costs.distances(start, distances);
-            seen.insert(seen.end(), distances, distances + std::popcount(segment.rows_in(block)));
+            std::uint32_t left = segment.rows_in(block);
+            if (left == ~std::uint32_t{0}) {
+                double distances[block_rows];
+                costs.distances(start, distances);
+                seen.insert(seen.end(), distances, distances + block_rows);
+                return;
+            }
+            for (; left != 0; left &= left - 1) {
+                seen.push_back(costs.distance(start, static_cast<std::size_t>(std::countr_zero(left))));
+            }
         });
-        checkpoint.done(costs.n_bytes() * block_rows * scoring_cost);
+        checkpoint.done(costs.n_bytes() * block_rows * scoring_cost / share);
     }
     counters.rows_scored_directly += seen.size();
     return seen.size() < k ? padding_distance : kth_smallest(seen.data(), seen.size(), k);

@@ -67,14 +67,12 @@ public:
             starts_.push_back(n_blocks_);
             n_blocks_ += segment.n_blocks();
             rows_ += segment.rows - segment.denied_rows;
-            filtered_ = filtered_ || segment.allowed;
         }
     }
 
     std::size_t n_blocks() const { return n_blocks_; }
-    // Rows that a search may return, and whether there are others.
+    // Rows that a search may return.
     std::size_t rows() const { return rows_; }
-    bool filtered() const { return filtered_; }
 
     // Calls visit(segment, begin, end) for each segment that has blocks in [begin, end) of the
     // line, with the block numbers that they have in the segment.
@@ -94,7 +92,6 @@ private:
     std::vector<std::size_t> starts_;
     std::size_t n_blocks_ = 0;
     std::size_t rows_ = 0;
-    bool filtered_ = false;
 };
 
 }  // namespace bitweigh

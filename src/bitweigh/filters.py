@@ -48,8 +48,11 @@ class Filter:
         """By row: whether it is allowed."""
         named = np.zeros(len(segment), dtype=np.bool_)
         if self.flags is not None:
-            within = segment.ids < len(self.flags)
-            named[within] = self.flags[segment.ids[within]]
+            if segment.largest_id < len(self.flags):
+                named = self.flags[segment.ids]
+            else:
+                within = segment.ids < len(self.flags)
+                named[within] = self.flags[segment.ids[within]]
         if self.ids is not None:
             rows, here = segment.find(self.ids)
             named[rows[here]] = True

@@ -68,6 +68,11 @@ class Segment:
         return len(self.ids)
 
     @property
+    def largest_id(self) -> int:
+        """Of all rows."""
+        return int(self.ids[-1 if self.by_id is None else self.by_id[-1]])
+
+    @property
     def wants_bands(self) -> bool:
         """Whether it has none, and nobody has tried."""
         return not (self.bands or self.refused)
