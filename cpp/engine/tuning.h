@@ -27,7 +27,7 @@ inline constexpr double wide_steps_per_table = 8.0;
 // scanned, sums of 16 bits are used from then on: a large group of equal codes just beyond the bound
 // may lie within what 8 bits round off.
 inline constexpr std::size_t widen_after = 1024;
-inline constexpr std::size_t widen_share = 16;
+inline constexpr std::size_t widen_share = 40;
 
 // Bytes of codes that several queries pass over before the next ones are read: they stay in the
 // second-level cache.
@@ -123,7 +123,7 @@ struct Tuning {
     // all; and so many nanoseconds for each neighbour wanted, since rows that are met by probing take
     // longer to keep.
     double least_scan_factor = 10.0;
-    double least_scan_cost_per_k = 150.0;
+    double least_scan_cost_per_k = 400.0;
 };
 
 }  // namespace bitweigh
