@@ -148,7 +148,7 @@ def test_explain_says_what_was_done_and_why() -> None:
     assert "200,000 codes of 64 bits, k = 1" in str(probed)
     small = index.explain(costs, 2000)
     assert small.plan == "scan"
-    assert "preparing to probe" in small.reason
+    assert "before probing would pay" in small.reason
     given_up = index.explain(np.random.default_rng(1).standard_normal((64, 2)), 10)
     assert given_up.plan == "probe, then scan"
     assert index.explain(costs, 300_000).reason == "as many codes are wanted as there are"

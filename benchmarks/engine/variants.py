@@ -85,31 +85,22 @@ def run(settings: Settings, display: Display) -> Report:
 
 
 def _iterated(kind: Kind, index: bitweigh.Index, costs: Costs, rounds: int) -> WallFigures:
-    turns = {
-        "iterate": wall_turn(lambda q: list(islice(index.iterate(costs[q]), ITERATED)), len(costs)),
-        "search": _search_turn(index, costs, ITERATED),
-    }
-    times = take_turns(turns, rounds)
-    return WallFigures(
-        data=kind,
-        what=f"the first {ITERATED} of `iterate`",
-        us=typical(times["iterate"]),
-        search_us=typical(times["search"]),
-    )
+    turn = wall_turn(lambda q: list(islice(index.iterate(costs[q]), ITERATED)), len(costs))
+    search = _search_turn(index, costs, ITERATED)
+    return _compared(kind, f"the first {ITERATED} of `iterate`", turn, search, rounds)
 
 
 def _within(kind: Kind, index: bitweigh.Index, costs: Costs, k: int, rounds: int) -> WallFigures:
     radii = index.search(costs, k).distances[:, -1]
-    turns = {
-        "range": wall_turn(lambda q: index.range_search(costs[q], radii[q], threads=1), len(costs)),
-        "search": _search_turn(index, costs, k),
-    }
-    times = take_turns(turns, rounds)
+    turn = wall_turn(lambda q: index.range_search(costs[q], radii[q], threads=1), len(costs))
+    what = f"`range_search`, the distance of number {k} as radius"
+    return _compared(kind, what, turn, _search_turn(index, costs, k), rounds)
+
+
+def _compared(kind: Kind, what: str, turn: Turn, search: Turn, rounds: int) -> WallFigures:
+    times = take_turns({"own": turn, "search": search}, rounds)
     return WallFigures(
-        data=kind,
-        what=f"`range_search`, the distance of number {k} as radius",
-        us=typical(times["range"]),
-        search_us=typical(times["search"]),
+        data=kind, what=what, us=typical(times["own"]), search_us=typical(times["search"])
     )
 
 

@@ -85,7 +85,7 @@ public:
 
     std::size_t k() const { return k_; }
     std::size_t size() const { return entries_.size(); }
-    // How often an entry came that was kept already.
+    // How often an entry came again.
     std::size_t repeats() const { return repeats_; }
 
     void lower_bound_to(double bound) { worst_ = std::min(worst_, bound); }

@@ -118,5 +118,5 @@ def _plan(state: State, method: str, k: int, counters: dict[str, int]) -> tuple[
     if any(part.bands for part in state.parts()):
         if method == "scan":
             return "scan", "that was asked for"
-        return "scan", "it takes no longer than preparing to probe, or few codes are allowed"
+        return "scan", "it is over before probing would pay"
     return "scan", "the index has no bands: it is small, or its memory limit allows none"

@@ -255,14 +255,15 @@ BITWEIGH_TARGET std::size_t scan_narrow_planes_listed(const std::uint8_t* const*
 
 // Long blocks in two parts: of a block whose rows are all too far after the first half of the planes,
 // the rest is never read. Blocks of a list come from memory, where reading is what takes the time.
-template <class Simd, int fixed_planes>
+template <class Simd>
 BITWEIGH_TARGET std::size_t scan_narrow_halves_listed(const std::uint8_t* const* blocks,
                                                       std::size_t n, const ScanTables& tables,
                                                       Hit* hits) {
     using Vec = typename Simd::Vec;
     constexpr std::size_t group = Simd::group;
     constexpr std::size_t at_once = 64;
-    const std::size_t planes = fixed_planes ? fixed_planes : tables.planes;
+    const std::size_t planes = tables.planes;
+    // Even: a cache line holds two planes.
     const std::size_t half = planes / 4 * 2;
     const auto threshold = static_cast<std::uint8_t>(tables.threshold);
     Hit* last = hits;
@@ -324,7 +325,7 @@ BITWEIGH_TARGET std::size_t scan_narrow_listed(const std::uint8_t* const* blocks
         default: break;
     }
     if (tables.planes < 12) return scan_narrow_planes_listed<Simd, 0>(blocks, n, tables, hits);
-    return scan_narrow_halves_listed<Simd, 0>(blocks, n, tables, hits);
+    return scan_narrow_halves_listed<Simd>(blocks, n, tables, hits);
 }
 
 template <class Simd>
