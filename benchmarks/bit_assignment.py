@@ -26,7 +26,8 @@ from bitweigh.bands import BandLayout, BandOptions, contiguous_layout, spread_la
 from bitweigh.datasets import Dataset
 from bitweigh.hashers import ITQ, LSH
 from bitweigh.hashers.base import Hasher
-from bitweigh.segments import Segment, State
+from bitweigh.segments import Part, Segment
+from bitweigh.state import State
 from bitweigh.weighers import Asym
 
 __all__ = ["CodeSet", "Figures", "Means", "code_sets", "index_with", "measure"]
@@ -103,7 +104,7 @@ def index_with(codes: NDArray[np.uint8], n_bits: int, layout: BandLayout) -> bit
     """An index whose only segment has these bands: what `Index` itself would not let one choose."""
     index = bitweigh.Index(n_bits)
     segment = Segment.build(codes, np.arange(len(codes)), n_bits, layout, index.bitorder)
-    index._state = State((segment,), None, len(codes))
+    index._state = State((Part(segment),), None, len(codes))
     return index
 
 

@@ -122,7 +122,7 @@ def test_a_memory_limit_is_that_of_all_segments_together() -> None:
     index._growth.segment_rows = 5000
     index.add(np.random.default_rng(0).integers(0, 256, (20_000, 8), dtype=np.uint8))
     index.build()
-    assert sum(bool(part.bands) for part in index._state.parts()) > 1
+    assert sum(bool(part.segment.bands) for part in index._state.parts()) > 1
     assert index.memory().total <= 2_000_000
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
+from tools_needed import need_tool, skip_or_fail
 
 from bitweigh import _core
 
@@ -34,21 +32,6 @@ FLAGS = ["-std=c++20", "-O2", "-ffp-contract=off", "-Icpp", "-pthread"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SANITIZERS = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 AARCH64 = "aarch64-linux-gnu"
-
-
-def skip_or_fail(message: str) -> NoReturn:
-    """Skip, or fail where all tests must run."""
-    if os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1":
-        pytest.fail(message)
-    pytest.skip(message)
-
-
-def need_tool(name: str) -> str:
-    """The path of a program; skips or fails without it."""
-    path = shutil.which(name)
-    if path is None:
-        skip_or_fail(f"{name} is missing: `make tools` installs it")
-    return path
 
 
 def need_sanitizers(compiler: str, folder: Path) -> None:

@@ -2,9 +2,10 @@
 # Installs what `make test-all` needs beyond `make test`, on Debian and its relatives:
 #   g++-aarch64-linux-gnu, qemu-user   compile and run the NEON kernel on any machine
 #   clang                              a second compiler
+#   strace                             faults in the system calls of a save
 set -eu
 
-packages="g++-aarch64-linux-gnu qemu-user clang"
+packages="g++-aarch64-linux-gnu qemu-user clang strace"
 
 if [ "$(id -u)" -ne 0 ]; then
     echo "install_tools.sh: apt-get needs root; run this as root: apt-get install $packages" >&2
@@ -22,7 +23,7 @@ apt-get update
 apt-get install --yes --no-install-recommends $packages
 
 # --no-install-recommends leaves out what these do not need; they must run all the same.
-for tool in aarch64-linux-gnu-g++ qemu-aarch64 clang++; do
+for tool in aarch64-linux-gnu-g++ qemu-aarch64 clang++ strace; do
     command -v "$tool" >/dev/null || { echo "install_tools.sh: $tool is missing" >&2; exit 1; }
 done
 echo "Installed: $packages"

@@ -28,7 +28,9 @@ BitOrder order_named(const std::string& name);
 // Raises ValueError for the first query with a fault, naming the place as the caller indexes it.
 void check_costs(const Costs& costs, bool single);
 
-// The functions and classes of bindings/paper.cpp.
+// The functions and classes of the files of these names.
+void bind_segments(nanobind::module_& m);
+void bind_building(nanobind::module_& m);
 void bind_paper(nanobind::module_& m);
 
 }  // namespace bitweigh

@@ -17,12 +17,8 @@
 #include <vector>
 
 #include "bindings/arrays.h"
-#include "bindings/block_memory.h"
 #include "bindings/segment_arrays.h"
-#include "bindings/signal_check.h"
-#include "engine/band_table.h"
-#include "engine/bits.h"
-#include "engine/id_lookup.h"
+#include "bindings/interruptible.h"
 #include "engine/range_search.h"
 #include "engine/scan/scan.h"
 #include "engine/search.h"
@@ -86,31 +82,18 @@ struct Ask {
     const Tuning& tuning;
 };
 
-// Segments that are filtered as a search sees them, with their bands.
-struct FilteredSegments {
-    std::vector<Segment> segments;
-    std::vector<std::vector<Band>> bands;
-};
-
-void allow(const AllowedArrays& allowed, Segment& segment, std::vector<Band>& bands) {
-    const std::size_t n_blocks = segment.n_blocks();
-    if (allowed.masks.shape(0) != n_blocks || allowed.rows > segment.rows) {
-        throw std::invalid_argument("a filter does not fit its segment");
+void allow(const AllowedArrays& allowed, const SegmentArrays& arrays, DeniedSegments& segments) {
+    segments.push_back(arrays, &allowed.denied);
+    if (!allowed.blocks) return;
+    const std::size_t n_blocks = segments.back().n_blocks();
+    for (std::size_t i = 0; i < allowed.blocks->shape(0); ++i) {
+        if (allowed.blocks->data()[i] >= n_blocks) throw std::out_of_range("no such block");
     }
-    segment.allowed = allowed.masks.data();
-    segment.denied_rows = segment.rows - allowed.rows;
-    if (allowed.blocks) {
-        for (std::size_t i = 0; i < allowed.blocks->shape(0); ++i) {
-            if (allowed.blocks->data()[i] >= n_blocks) throw std::out_of_range("no such block");
-        }
-        segment.allowed_blocks = {allowed.blocks->data(), allowed.blocks->shape(0)};
-    }
-    for (Band& band : bands) band.rows.allowed = segment.allowed;
-    segment.bands = bands;
+    segments.back().allowed_blocks = {allowed.blocks->data(), allowed.blocks->shape(0)};
 }
 
 // Checks what an Ask holds and makes a request of it; `filtered` must outlive the request.
-SearchRequest request_of(const Ask& ask, std::size_t k, FilteredSegments& filtered) {
+SearchRequest request_of(const Ask& ask, std::size_t k, DeniedSegments& filtered) {
     check_costs(ask.costs, ask.single);
     if (ask.costs.shape(1) == 0 || ask.costs.shape(2) != 2) {
         throw std::invalid_argument("costs must have shape (nq, n_bits, 2)");
@@ -120,18 +103,15 @@ SearchRequest request_of(const Ask& ask, std::size_t k, FilteredSegments& filter
             throw std::invalid_argument("a segment has codes of another length than the queries");
         }
     }
-    std::span<const Segment> segments = ask.segments.views;
+    std::span<const Segment> segments = ask.segments.segments.views();
     if (ask.allowed) {
         if (ask.allowed->size() != segments.size()) {
             throw std::invalid_argument("a filter must be given for each segment");
         }
-        filtered.segments = ask.segments.views;
-        filtered.bands.resize(segments.size());
         for (std::size_t s = 0; s < segments.size(); ++s) {
-            filtered.bands[s] = ask.segments.arrays[s]->bands;
-            allow(*(*ask.allowed)[s], filtered.segments[s], filtered.bands[s]);
+            allow(*(*ask.allowed)[s], *ask.segments.arrays[s], filtered);
         }
-        segments = filtered.segments;
+        segments = filtered.views();
     }
     return {.segments = segments,
             .n_bits = ask.costs.shape(1),
@@ -144,18 +124,6 @@ SearchRequest request_of(const Ask& ask, std::size_t k, FilteredSegments& filter
             .threads = ask.threads,
             .cap_threads = ask.cap_threads,
             .tuning = ask.tuning};
-}
-
-// Runs work(check) without the GIL; Ctrl-C raises what its handler raises.
-template <class Work>
-void run_interruptibly(Work work) {
-    try {
-        const nb::gil_scoped_release release;
-        work(SignalCheck());
-    } catch (const Interrupted&) {
-        if (PyErr_Occurred()) throw nb::python_error();
-        throw std::runtime_error("the search was interrupted");
-    }
 }
 
 // An array of the caller's, of any shape with so many elements in all.
@@ -183,7 +151,7 @@ void search_segments(const SegmentList& segments, const AllowedList& allowed, co
                      const std::string& kernel, std::size_t threads, bool cap_threads,
                      const Tuning& tuning, std::size_t k, const FlatOutput<double>& distances,
                      const FlatOutput<Id>& ids, const Counters& counters) {
-    FilteredSegments filtered;
+    DeniedSegments filtered;
     const Ask ask{segments, allowed, costs,   single,      bitorder,
                   method,   kernel,  threads, cap_threads, tuning};
     const SearchRequest request = request_of(ask, k, filtered);
@@ -204,7 +172,7 @@ std::tuple<Distances, FoundIds> range_search_segments(
     const std::string& bitorder, const std::string& method, const std::string& kernel,
     std::size_t threads, bool cap_threads, const Tuning& tuning, const Input<double, 1>& radii,
     std::size_t limit, const FlatOutput<std::int64_t>& lims, const Counters& counters) {
-    FilteredSegments filtered;
+    DeniedSegments filtered;
     const Ask ask{segments, allowed, costs,   single,      bitorder,
                   method,   kernel,  threads, cap_threads, tuning};
     const SearchRequest request = request_of(ask, 1, filtered);
@@ -236,88 +204,6 @@ std::tuple<Distances, FoundIds> range_search_segments(
     return {Distances(pair->first.data(), {n}, owner), FoundIds(pair->second.data(), {n}, owner)};
 }
 
-// Memory of `bytes` that `fill(data)` writes without the GIL.
-template <class Fill>
-nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> make_blocks(std::size_t bytes, Fill fill) {
-    auto memory = std::make_unique<BlockMemory>(bytes);
-    {
-        const nb::gil_scoped_release release;
-        fill(memory->data());
-    }
-    std::uint8_t* data = memory->data();
-    nb::capsule owner(memory.release(),
-                      [](void* p) noexcept { delete static_cast<BlockMemory*>(p); });
-    return {data, {bytes}, owner};
-}
-
-nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> pack(const Codes& codes) {
-    return make_blocks(blocks_of(codes.shape(0)) * block_rows * codes.shape(1),
-                       [&](std::uint8_t* blocks) {
-                           pack_blocks(codes.data(), codes.shape(0), codes.shape(1), blocks);
-                       });
-}
-
-nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> pack_in_order(const Codes& codes,
-                                                                const Input<Row, 1>& rows) {
-    for (std::size_t i = 0; i < rows.shape(0); ++i) {
-        if (rows.data()[i] >= codes.shape(0)) throw std::out_of_range("no such row");
-    }
-    return make_blocks(blocks_of(rows.shape(0)) * block_rows * codes.shape(1),
-                       [&](std::uint8_t* blocks) {
-                           pack_rows(codes.data(), codes.shape(1), rows.data(), rows.shape(0),
-                                     blocks);
-                       });
-}
-
-void sort_band(const Codes& codes, const Input<std::uint16_t, 1>& bits, const std::string& bitorder,
-               const Output<std::uint32_t, 1>& starts, const Output<Row, 1>& rows) {
-    const std::size_t n = codes.shape(0);
-    if (bits.shape(0) == 0 || bits.shape(0) > max_band_bits || rows.shape(0) != n ||
-        starts.shape(0) != (std::size_t{1} << bits.shape(0)) + 1 || n >= max_segment_rows) {
-        throw std::invalid_argument("the arrays of a band do not fit each other");
-    }
-    for (std::size_t j = 0; j < bits.shape(0); ++j) {
-        if (bits.data()[j] >= 8 * codes.shape(1)) throw std::out_of_range("no such bit");
-    }
-    const BitOrder order = order_named(bitorder);
-    const nb::gil_scoped_release release;
-    std::vector<std::uint32_t> keys(n);
-    keys_of(codes.data(), n, codes.shape(1), {bits.data(), bits.shape(0)}, order, keys.data());
-    sort_by_key(keys.data(), n, bits.shape(0), starts.data(), rows.data());
-}
-
-void unpack(const SegmentArrays& segment, const Input<Row, 1>& rows,
-            const Output<std::uint8_t, 2>& codes) {
-    if (codes.shape(0) != rows.shape(0) || codes.shape(1) != segment.n_bytes) {
-        throw std::invalid_argument("the array for the codes does not fit the rows");
-    }
-    for (std::size_t i = 0; i < rows.shape(0); ++i) {
-        if (rows.data()[i] >= segment.view.rows) throw std::out_of_range("no such row");
-    }
-    const nb::gil_scoped_release release;
-    unpack_rows(segment.view.blocks, segment.n_bytes, rows.data(), rows.shape(0), codes.data());
-}
-
-void find_ids(const StoredIds& ids, const Input<Row, 1>& by_id, const Ids& wanted,
-              const Output<Row, 1>& rows, const Output<bool, 1>& found) {
-    if (by_id.shape(0) != size_of(ids) || rows.shape(0) != wanted.shape(0) ||
-        found.shape(0) != wanted.shape(0)) {
-        throw std::invalid_argument("the arrays do not fit each other");
-    }
-    const nb::gil_scoped_release release;
-    for (std::size_t i = 0; i < wanted.shape(0); ++i) {
-        const std::size_t row =
-            find_row(column_of(ids), by_id.data(), by_id.shape(0), wanted.data()[i]);
-        found.data()[i] = row < by_id.shape(0);
-        rows.data()[i] = found.data()[i] ? static_cast<Row>(row) : Row{0};
-    }
-}
-
-std::size_t stray_row(const Codes& codes, std::size_t n_bits, const std::string& bitorder) {
-    const unsigned unused = unused_mask(n_bits, order_named(bitorder));
-    return first_stray_row(codes.data(), codes.shape(0), codes.shape(1), unused);
-}
-
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -334,40 +220,9 @@ NB_MODULE(_core, m) {
         .def_rw("least_scan_factor", &Tuning::least_scan_factor, "Where bands are used at all.")
         .def_rw("least_scan_cost_per_k", &Tuning::least_scan_cost_per_k, "And per neighbour.");
 
-    nb::class_<BandArrays>(m, "Band", "The rows of a segment in ascending key; immutable.")
-        .def(nb::init<Input<std::uint16_t, 1>, Input<std::uint32_t, 1>, Blocks,
-                      std::optional<Input<Row, 1>>>(),
-             "bits"_a, "starts"_a, "blocks"_a, "rows"_a.none());
-    nb::class_<SegmentArrays>(m, "Segment", "Rows in blocks with their ids; immutable.")
-        .def(nb::init<Blocks, StoredIds, std::size_t, std::vector<const BandArrays*>>(), "blocks"_a,
-             "ids"_a, "n_bits"_a, "bands"_a);
-
-    nb::class_<AllowedArrays>(m, "Allowed", "Which rows of a segment a search may return.")
-        .def(
-            "__init__",
-            [](AllowedArrays* self, Input<std::uint32_t, 1> masks, std::size_t rows,
-               std::optional<Input<std::uint32_t, 1>> blocks) {
-                new (self) AllowedArrays{std::move(masks), rows, std::move(blocks)};
-            },
-            "masks"_a, "rows"_a, "blocks"_a.none());
-
     m.def("kernel_names", &kernel_names, "Kernels that this machine can run, fastest first.");
-    m.def("pack_blocks", &pack, "codes"_a, "Codes (n, n_bytes) as blocks of 32 rows.");
-    m.def("pack_in_order", &pack_in_order, "codes"_a, "rows"_a,
-          "The given rows of codes (n, n_bytes), in their order, as blocks of 32 rows.");
-    m.def("sort_band", &sort_band, "codes"_a, "bits"_a, "bitorder"_a, "starts"_a.noconvert(),
-          "rows"_a.noconvert(),
-          "Write the rows (n,) in ascending key and where each key starts (2^len(bits) + 1,).");
-    m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a.noconvert(),
-          "Write the codes of the given rows into codes (len(rows), n_bytes).");
-    m.def("find_ids", &find_ids, "ids"_a, "by_id"_a, "wanted"_a, "rows"_a.noconvert(),
-          "found"_a.noconvert(),
-          "Write the row of each wanted id, and whether it is there; by_id has the rows in\n"
-          "ascending id.");
-    m.def("first_stray_row", &stray_row, "codes"_a, "n_bits"_a, "bitorder"_a,
-          "First row with an unused bit set, or the number of rows.");
-    nb::class_<SegmentList>(m, "SegmentList", "Segments in the order of a search; immutable.")
-        .def(nb::init<std::vector<const SegmentArrays*>>(), "segments"_a, nb::keep_alive<1, 2>());
+    bind_segments(m);
+    bind_building(m);
     m.def("search", &search_segments, "segments"_a, "allowed"_a.none(), "costs"_a, "single"_a,
           "bitorder"_a, "method"_a, "kernel"_a, "threads"_a, "cap_threads"_a, "tuning"_a, "k"_a,
           "distances"_a.noconvert(), "ids"_a.noconvert(), "counters"_a.noconvert().none(),

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bindings/arrays.h"
-#include "bindings/signal_check.h"
+#include "bindings/interruptible.h"
 #include "paper/linear_scan.h"
 #include "paper/mih.h"
 #include "paper/miwq.h"

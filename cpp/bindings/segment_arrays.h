@@ -3,13 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "bindings/arrays.h"
+#include "engine/denied_rows.h"
+#include "engine/id_column.h"
 #include "engine/segment.h"
 
 namespace bitweigh {
@@ -33,36 +37,74 @@ struct BandArrays {
     }
 };
 
-// Which rows of a segment a search may return.
+// Rows that a search may not return, and the masks they were made from.
+struct DeniedArrays {
+    std::optional<Input<std::uint32_t, 1>> masks;
+    DeniedRows rows;
+
+    DeniedArrays(std::size_t n, std::optional<Input<std::uint32_t, 1>> masks_in)
+        : masks(std::move(masks_in)), rows(n) {
+        if (!masks) return;
+        if (masks->shape(0) != blocks_of(n)) {
+            throw std::invalid_argument("there must be a mask for each 32 rows");
+        }
+        rows = DeniedRows(masks->data(), n);
+    }
+    DeniedArrays(std::optional<Input<std::uint32_t, 1>> masks_in, DeniedRows rows_in)
+        : masks(std::move(masks_in)), rows(std::move(rows_in)) {}
+};
+
+// Which rows of a segment a filter allows.
 struct AllowedArrays {
-    Input<std::uint32_t, 1> masks;                  // by 32 rows, a bit for each
-    std::size_t rows;                               // how many
+    DeniedArrays denied;                            // all others
     std::optional<Input<std::uint32_t, 1>> blocks;  // where they are few: those with any, ascending
 };
 
+// Ids that are not stored: each is one more than the last.
+struct CountedIds {
+    Id first = 0;
+    std::size_t rows = 0;
+};
+
 // Ids by row, in 32 bits where they fit.
-using StoredIds = std::variant<Ids, Input<std::uint32_t, 1>>;
+using StoredIds = std::variant<Ids, Input<std::uint32_t, 1>, CountedIds>;
 
 inline IdColumn column_of(const StoredIds& ids) {
-    return std::visit([](const auto& array) { return IdColumn(array.data()); }, ids);
+    if (const auto* counted = std::get_if<CountedIds>(&ids)) return IdColumn(counted->first);
+    if (const auto* wide = std::get_if<Ids>(&ids)) return IdColumn(wide->data());
+    return IdColumn(std::get<Input<std::uint32_t, 1>>(ids).data());
 }
 inline std::size_t size_of(const StoredIds& ids) {
-    return std::visit([](const auto& array) { return array.shape(0); }, ids);
+    if (const auto* counted = std::get_if<CountedIds>(&ids)) return counted->rows;
+    if (const auto* wide = std::get_if<Ids>(&ids)) return wide->shape(0);
+    return std::get<Input<std::uint32_t, 1>>(ids).shape(0);
 }
 
 struct SegmentArrays {
     Blocks blocks;
     StoredIds ids;
+    std::optional<Input<Row, 1>> by_id;  // none where the rows are in ascending id
     std::size_t n_bytes;
     std::vector<BandArrays> band_arrays;
     std::vector<Band> bands;
     Segment view;
 
-    SegmentArrays(Blocks blocks_in, StoredIds ids_in, std::size_t n_bits,
-                  const std::vector<const BandArrays*>& bands_in)
-        : blocks(std::move(blocks_in)), ids(std::move(ids_in)), n_bytes(bytes_of(n_bits)) {
+    SegmentArrays(Blocks blocks_in, StoredIds ids_in, std::optional<Input<Row, 1>> by_id_in,
+                  std::size_t n_bits, const std::vector<const BandArrays*>& bands_in)
+        : blocks(std::move(blocks_in)),
+          ids(std::move(ids_in)),
+          by_id(std::move(by_id_in)),
+          n_bytes(bytes_of(n_bits)) {
         const std::size_t rows = size_of(ids);
         if (rows >= max_segment_rows) throw std::invalid_argument("a segment has too many rows");
+        if (const auto* counted = std::get_if<CountedIds>(&ids)) {
+            if (counted->first < 0 || counted->first > counted_ids_end - static_cast<Id>(rows)) {
+                throw std::invalid_argument("ids that are not stored are too large");
+            }
+        }
+        if (by_id && by_id->shape(0) != rows) {
+            throw std::invalid_argument("the id lookup does not have the rows of its segment");
+        }
         check_blocks(blocks);
         std::vector<bool> covered(n_bits);
         for (const BandArrays* band : bands_in) add_band(*band, n_bits, covered);
@@ -98,14 +140,48 @@ private:
     }
 };
 
-// The segments of one state: made once, since a search may take microseconds.
-struct SegmentList {
-    std::vector<const SegmentArrays*> arrays;  // kept alive by the list they came in
-    std::vector<Segment> views;
+// Segments as a search sees them, with rows that it may not return.
+class DeniedSegments {
+public:
+    DeniedSegments() = default;
+    DeniedSegments(const DeniedSegments&) = delete;
+    DeniedSegments& operator=(const DeniedSegments&) = delete;
 
-    explicit SegmentList(std::vector<const SegmentArrays*> segments)
-        : arrays(std::move(segments)) {
-        for (const SegmentArrays* segment : arrays) views.push_back(segment->view);
+    void push_back(const SegmentArrays& segment, const DeniedArrays* denied) {
+        Segment& view = views_.emplace_back(segment.view);
+        if (denied == nullptr) return;
+        if (denied->rows.rows() != view.rows) {
+            throw std::invalid_argument("there must be a mask for each row of a segment");
+        }
+        // A view points to its bands, whose place in memory never changes.
+        auto& bands = bands_.emplace_back(std::make_unique<std::vector<Band>>(segment.bands));
+        view.denied = denied->rows.view();
+        view.denied_rows = denied->rows.count();
+        for (Band& band : *bands) band.rows.denied = view.denied;
+        view.bands = *bands;
+    }
+    Segment& back() { return views_.back(); }
+    std::span<const Segment> views() const { return views_; }
+
+private:
+    std::vector<Segment> views_;
+    std::vector<std::unique_ptr<std::vector<Band>>> bands_;
+};
+
+// The segments of one state: made once, since a search may take microseconds. What it was made from
+// must outlive it.
+struct SegmentList {
+    std::vector<const SegmentArrays*> arrays;
+    std::vector<const DeniedArrays*> removed;  // null where nothing was
+    DeniedSegments segments;
+
+    SegmentList(std::vector<const SegmentArrays*> arrays_in,
+                std::vector<const DeniedArrays*> removed_in)
+        : arrays(std::move(arrays_in)), removed(std::move(removed_in)) {
+        if (arrays.size() != removed.size()) {
+            throw std::invalid_argument("there must be removed rows, or none, for each segment");
+        }
+        for (std::size_t s = 0; s < arrays.size(); ++s) segments.push_back(*arrays[s], removed[s]);
     }
 };
 

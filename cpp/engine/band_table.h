@@ -6,6 +6,7 @@
 #include <span>
 
 #include "engine/bits.h"
+#include "engine/parallel.h"
 #include "engine/segment.h"
 
 namespace bitweigh {
@@ -17,7 +18,7 @@ void keys_of(const std::uint8_t* codes, std::size_t n, std::size_t n_bytes,
 // Counts the keys into `starts` (2^n_bits + 1) and writes the rows in ascending key, rows of equal key
 // in ascending order, into `rows` (n).
 void sort_by_key(const std::uint32_t* keys, std::size_t n, std::size_t n_bits,
-                 std::uint32_t* starts, Row* rows);
+                 std::uint32_t* starts, Row* rows, Checkpoint& checkpoint);
 
 // Packs the given rows of `codes`, in their order, into blocks.
 void pack_rows(const std::uint8_t* codes, std::size_t n_bytes, const Row* rows, std::size_t n,

@@ -1,4 +1,5 @@
-// The ids of a segment by row, in 64 bits each, or in 32 where all of them fit.
+// The ids of a segment by row: in 64 bits each, in 32 where all of them fit, or counted up from the first
+// and not stored at all.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +9,24 @@
 
 namespace bitweigh {
 
-// Where an id is stored: an address, whose lowest bit says that the id has 32 bits. Two places are
-// equal if they are the same; ids are distinct, so then and only then the ids are.
+// What a place can hold beside its two bits, on every machine that has 64.
+inline constexpr Id counted_ids_end = Id{1} << 61;
+static_assert(sizeof(std::uintptr_t) == sizeof(Id));
+
+// Where an id is stored: an address, whose lowest bit says that the id has 32 bits; or, with the next bit
+// set, the id itself. Two places are equal if they are the same; ids are distinct, so then and only
+// then the ids are.
 class IdPlace {
 public:
     IdPlace() = default;
     explicit IdPlace(const Id* id) : place_(reinterpret_cast<std::uintptr_t>(id)) {}
     explicit IdPlace(const std::uint32_t* id) : place_(reinterpret_cast<std::uintptr_t>(id) | 1) {}
+    // An id that is stored nowhere, less than counted_ids_end.
+    static IdPlace of_counted(Id id) {
+        IdPlace place;
+        place.place_ = static_cast<std::uintptr_t>(id) << 2 | 2;
+        return place;
+    }
 
     // False for no place at all.
     explicit operator bool() const { return place_ != 0; }
@@ -23,6 +35,7 @@ public:
 
     Id operator*() const {
         if (place_ & 1) return *reinterpret_cast<const std::uint32_t*>(place_ - 1);
+        if (place_ & 2) return static_cast<Id>(place_ >> 2);
         return *reinterpret_cast<const Id*>(place_);
     }
     void prefetch() const { __builtin_prefetch(reinterpret_cast<const void*>(place_)); }
@@ -33,17 +46,25 @@ private:
 
 class IdColumn {
 public:
-    // None: of rows whose ids are never asked for.
-    IdColumn(std::nullptr_t = nullptr) {}
+    // Each id is one more than the last; all are less than counted_ids_end.
+    IdColumn() = default;
+    explicit IdColumn(Id first) : first_(first) {}
     IdColumn(const Id* ids) : wide_(ids) {}
     IdColumn(const std::uint32_t* ids) : narrow_(ids) {}
 
     IdPlace place(std::size_t row) const {
-        return narrow_ ? IdPlace(narrow_ + row) : IdPlace(wide_ + row);
+        if (narrow_) return IdPlace(narrow_ + row);
+        return wide_ ? IdPlace(wide_ + row) : IdPlace::of_counted(first_ + static_cast<Id>(row));
     }
-    Id operator[](std::size_t row) const { return narrow_ ? Id{narrow_[row]} : wide_[row]; }
+    Id operator[](std::size_t row) const {
+        if (narrow_) return Id{narrow_[row]};
+        return wide_ ? wide_[row] : first_ + static_cast<Id>(row);
+    }
+    // Whether they are not stored.
+    bool is_counted() const { return !narrow_ && !wide_; }
 
 private:
+    Id first_ = 0;
     const Id* wide_ = nullptr;
     const std::uint32_t* narrow_ = nullptr;
 };

@@ -32,6 +32,8 @@ namespace {
 
 // Scoring a block by the definition takes about as long as scanning this many.
 constexpr std::size_t scoring_cost = 16;
+// Fewer rows of a block are scored one by one.
+constexpr int few_rows = 8;
 
 }  // namespace
 
@@ -59,15 +61,18 @@ double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t
             });
         }
         block_at(i, [&](const Segment& segment, std::size_t block, const std::uint8_t* start) {
-            std::uint32_t left = segment.rows_in(block);
-            if (left == ~std::uint32_t{0}) {
-                double distances[block_rows];
-                costs.distances(start, distances);
-                seen.insert(seen.end(), distances, distances + block_rows);
+            const std::uint32_t counted = segment.rows_in(block);
+            if (std::popcount(counted) < few_rows) {
+                for (std::uint32_t left = counted; left != 0; left &= left - 1) {
+                    const auto r = static_cast<std::size_t>(std::countr_zero(left));
+                    seen.push_back(costs.distance(start, r));
+                }
                 return;
             }
-            for (; left != 0; left &= left - 1) {
-                seen.push_back(costs.distance(start, static_cast<std::size_t>(std::countr_zero(left))));
+            double distances[block_rows];
+            costs.distances(start, distances);
+            for (std::size_t r = 0; r < block_rows; ++r) {
+                if (counted >> r & 1) seen.push_back(distances[r]);
             }
         });
         checkpoint.done(costs.n_bytes() * block_rows * scoring_cost / share);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/denied_rows.h"
 #include "engine/id_column.h"
 #include "engine/types.h"
 
@@ -18,27 +19,25 @@ struct BlockRows {
     IdColumn ids;                // by row
     std::size_t rows;            // < max_segment_rows
     const Row* row_numbers;      // by position; null where positions are rows
-    // By 32 rows, a bit for each: those that a search may return. Null: all.
-    const std::uint32_t* allowed = nullptr;
+    DeniedPages denied = {};     // by row
 
     std::size_t n_blocks() const { return blocks_of(rows); }
 
     // The positions of a block that count: those that exist (only the last block has fewer than 32)
-    // and, where that can be seen without looking at each, that are allowed.
+    // and, where that can be seen without looking at each, that are not denied.
     std::uint32_t rows_in(std::size_t block) const {
         const std::size_t left = rows - block * block_rows;
         const std::uint32_t existing =
             left >= block_rows ? ~std::uint32_t{0} : (std::uint32_t{1} << left) - 1;
-        return allowed && !row_numbers ? existing & allowed[block] : existing;
+        return row_numbers ? existing : existing & ~denied.in(block);
     }
 
-    // Where the id at a position is; nowhere if that row is not allowed, or if its number is damaged: it
-    // may come from a mapped file that nobody has verified.
+    // Where the id at a position is, one of rows_in; nowhere if that row is denied, or if its number is
+    // damaged: it may come from a mapped file that nobody has verified.
     IdPlace id_at(std::size_t position) const {
         if (row_numbers == nullptr) return ids.place(position);
         const Row row = row_numbers[position];
-        if (row >= rows) return {};
-        if (allowed && !(allowed[row / block_rows] >> (row % block_rows) & 1)) return {};
+        if (row >= rows || denied.has(row)) return {};
         return ids.place(row);
     }
 };
@@ -55,7 +54,7 @@ inline constexpr std::size_t max_band_bits = 24;
 struct Segment : BlockRows {
     std::span<const Band> bands;  // empty: to be scanned
     std::size_t denied_rows = 0;  // that a search may not return
-    // Where few rows are allowed, the blocks that have any: the others need not be read. Null: all.
+    // Where few rows are not denied, the blocks that have any: the others need not be read. Null: all.
     std::span<const std::uint32_t> allowed_blocks = {};
 };
 

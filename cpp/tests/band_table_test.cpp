@@ -50,7 +50,8 @@ void check_sort(const char* kind, const std::vector<std::uint32_t>& keys, std::s
     const std::size_t size = std::size_t{1} << n_bits;
     std::vector<std::uint32_t> starts(size + 2, untouched);
     std::vector<Row> rows(n + 1, untouched);
-    sort_by_key(keys.data(), n, n_bits, starts.data(), rows.data());
+    Checkpoint checkpoint = uninterrupted();
+    sort_by_key(keys.data(), n, n_bits, starts.data(), rows.data(), checkpoint);
     CHECK(starts.back() == untouched && rows.back() == untouched,
           kind << ", " << n << " rows, " << n_bits << " bits");
     rows.pop_back();

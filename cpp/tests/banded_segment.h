@@ -110,8 +110,9 @@ private:
         band.starts.resize((std::size_t{1} << band.bits.size()) + 1);
         std::vector<std::uint32_t> keys(ids_.size());
         keys_of(codes_.data(), ids_.size(), n_bytes_, band.bits, order, keys.data());
+        Checkpoint checkpoint = uninterrupted();
         sort_by_key(keys.data(), ids_.size(), band.bits.size(), band.starts.data(),
-                    band.rows.data());
+                    band.rows.data(), checkpoint);
         arrays_.push_back(std::move(band));
     }
 

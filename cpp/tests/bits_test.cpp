@@ -130,7 +130,7 @@ void test_segments() {
         std::size_t n = 0;
         for (const std::size_t r : rows) {
             blocks.emplace_back(blocks_of(r) * block_rows);
-            segments.push_back({{blocks.back().data(), nullptr, r, nullptr}, {}});
+            segments.push_back({{blocks.back().data(), IdColumn(), r, nullptr}, {}});
             for (std::size_t b = 0; b < segments.back().n_blocks(); ++b) {
                 all.push_back(blocks.back().data() + b * block_rows);
                 const std::size_t here = std::min<std::size_t>(32, r - b * block_rows);

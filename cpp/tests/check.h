@@ -1,6 +1,7 @@
 // What the test files share: a check that counts, random numbers, and the list of suites.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
@@ -38,6 +39,12 @@ inline void fail(const char* file, int line, const char* condition, const std::s
 using Rng = std::mt19937_64;
 inline std::size_t pick(Rng& rng, std::size_t most) { return rng() % (most + 1); }
 
+// For work that nobody interrupts.
+inline Checkpoint uninterrupted() {
+    static std::atomic<bool> never = false;
+    return {never, nullptr};
+}
+
 // What one kernel did in all searches.
 struct KernelTally {
     std::string kernel;
@@ -49,6 +56,9 @@ struct KernelTally {
 void test_bits();
 void test_costs();
 void test_segments();
+// row_test.cpp
+void test_denied_rows();
+void test_id_lookup();
 // top_k_test.cpp
 void test_kth_smallest();
 void test_spread_sort();

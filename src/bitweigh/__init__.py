@@ -1,11 +1,19 @@
 """Exact nearest binary codes under a weighted Hamming distance."""
 
 from bitweigh import costs, reference
-from bitweigh.index import Index
+from bitweigh.index import Index, load
 from bitweigh.machine import Info, __version__, info
-from bitweigh.results import LimitError, Memory, RangeResult, SearchResult, SearchStats
+from bitweigh.results import (
+    CorruptIndexError,
+    LimitError,
+    Memory,
+    RangeResult,
+    SearchResult,
+    SearchStats,
+)
 
 __all__ = [
+    "CorruptIndexError",
     "Index",
     "Info",
     "LimitError",
@@ -16,5 +24,6 @@ __all__ = [
     "__version__",
     "costs",
     "info",
+    "load",
     "reference",
 ]

@@ -7,7 +7,7 @@ the code, so that the rows with a given key lie side by side. See docs/how-it-wo
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import log2
 
@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from bitweigh import _core, machine
 from bitweigh.checks import BitOrder, Codes
 
-__all__ = ["BLOCK_ROWS", "Band", "BandLayout", "BandOptions", "build_bands", "first_order"]
+__all__ = [
+    "BLOCK_ROWS",
+    "Band",
+    "BandLayout",
+    "BandOptions",
+    "build_bands",
+    "first_order",
+    "rows_of",
+    "sorted_by_band",
+]
 
 BitNumbers = NDArray[np.uint16]
 Rows = NDArray[np.uint32]
@@ -49,7 +58,12 @@ class Band:
     rows: Rows | None
     """By position: the row. None where positions are rows."""
     blocks: NDArray[np.uint8]
-    core: _core.Band
+    core: _core.Band = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Hand the arrays to the engine."""
+        core = _core.Band(self.bits, self.starts, self.blocks, self.rows)
+        object.__setattr__(self, "core", core)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,31 +168,49 @@ def spread_layout(
 
 def first_order(codes: Codes, layout: BandLayout, bitorder: BitOrder) -> Rows:
     """The rows in the order of the first band."""
-    return _sorted(codes, layout[0], bitorder)[1]
+    return sorted_by_band(codes, layout[0], bitorder)[1]
+
+
+def rows_of(values: Codes, rows: Rows) -> Codes:
+    """The given rows of values (n, n_bytes): as NumPy takes them, but Ctrl-C ends it."""
+    taken = np.empty((len(rows), values.shape[1]), dtype=np.uint8)
+    _core.take_rows(values, rows, taken)
+    return taken
 
 
 def build_bands(
     codes: Codes, blocks: NDArray[np.uint8], layout: BandLayout, bitorder: BitOrder
 ) -> tuple[Band, ...]:
     """The bands of codes that are in the order of the first one, packed as `blocks`."""
+    stop = _core.Stop()
 
     def build(number: int) -> Band:
         bits = layout[number]
-        starts, rows = _sorted(codes, bits, bitorder)
+        starts, rows = sorted_by_band(codes, bits, bitorder, stop)
         if number == 0:
-            return Band(bits, starts, None, blocks, _core.Band(bits, starts, blocks, None))
-        own = _core.pack_in_order(codes, rows)
-        return Band(bits, starts, rows, own, _core.Band(bits, starts, own, rows))
+            return Band(bits, starts, None, blocks)
+        return Band(bits, starts, rows, _core.pack_in_order(codes, rows, stop))
 
     threads = min(len(layout), machine.default_threads())
     if threads <= 1 or len(codes) < THREADED_ROWS:
         return tuple(map(build, range(len(layout))))
-    with ThreadPoolExecutor(threads) as pool:
-        return tuple(pool.map(build, range(len(layout))))
+    pool = ThreadPoolExecutor(threads)
+    try:
+        return tuple(
+            [band.result() for band in [pool.submit(build, i) for i in range(len(layout))]]
+        )
+    finally:
+        # Ctrl-C comes to this thread alone: the others learn of it here, and have ended long before
+        # otherwise.
+        stop.set()
+        pool.shutdown(cancel_futures=True)
 
 
-def _sorted(codes: Codes, bits: BitNumbers, bitorder: BitOrder) -> tuple[NDArray[np.uint32], Rows]:
+def sorted_by_band(
+    codes: Codes, bits: BitNumbers, bitorder: BitOrder, stop: _core.Stop | None = None
+) -> tuple[NDArray[np.uint32], Rows]:
+    """Where the rows of each key start, and the rows in ascending key."""
     starts = np.empty(2 ** len(bits) + 1, dtype=np.uint32)
     rows = np.empty(len(codes), dtype=np.uint32)
-    _core.sort_band(codes, bits, bitorder, starts, rows)
+    _core.sort_band(codes, bits, bitorder, starts, rows, stop)
     return starts, rows

@@ -45,6 +45,13 @@ def as_k(k: object) -> int:
     return as_integer(k, "k", 1, MAX_K)
 
 
+def as_choice(value: object, name: str, choices: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if isinstance(value, str) and value in choices:
+        return value
+    raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
+
+
 def as_bitorder(bitorder: object) -> BitOrder:
     """NumPy's name of the order of bits inside a byte."""
     if bitorder == "big":

@@ -7,7 +7,8 @@ from typing import Any
 
 from bitweigh.bands import BandOptions
 from bitweigh.results import SearchStats
-from bitweigh.segments import Segment, State
+from bitweigh.segments import Part
+from bitweigh.state import State
 
 __all__ = ["Explanation", "SegmentFacts", "explanation_of"]
 
@@ -17,6 +18,8 @@ class SegmentFacts:
     """One part of an index."""
 
     rows: int
+    removed_rows: int
+    """Not counted in `rows`; `Index.compact` lets go of them."""
     bands: int
     wanted_bands: int
     """As many as there would be with more memory."""
@@ -59,6 +62,7 @@ class Explanation:
         lines += [
             f"  segment of {one.rows:,} codes: {_bands(one)}"
             + (f", {one.covered_bits} of {self.n_bits} bits covered" if one.bands else "")
+            + (f", {one.removed_rows:,} more removed" if one.removed_rows else "")
             for one in self.segments
         ]
         if self.scan_us:
@@ -102,10 +106,16 @@ def explanation_of(
     )
 
 
-def _facts(segment: Segment, n_bits: int, options: BandOptions) -> SegmentFacts:
-    widths = [len(band.bits) for band in segment.bands]
-    wanted = options.wanted(len(segment), n_bits)[0]
-    return SegmentFacts(len(segment), len(widths), wanted, max(widths, default=0), sum(widths))
+def _facts(part: Part, n_bits: int, options: BandOptions) -> SegmentFacts:
+    widths = [len(band.bits) for band in part.segment.bands]
+    return SegmentFacts(
+        rows=len(part),
+        removed_rows=part.removed_rows,
+        bands=len(widths),
+        wanted_bands=options.wanted(len(part.segment), n_bits)[0],
+        band_bits=max(widths, default=0),
+        covered_bits=sum(widths),
+    )
 
 
 def _plan(state: State, method: str, k: int, counters: dict[str, int]) -> tuple[str, str]:
@@ -115,7 +125,7 @@ def _plan(state: State, method: str, k: int, counters: dict[str, int]) -> tuple[
         return "probe", "few codes are near the query, and bands lead to them"
     if k > state.rows:
         return "scan", "as many codes are wanted as there are"
-    if any(part.bands for part in state.parts()):
+    if any(part.segment.bands for part in state.parts()):
         if method == "scan":
             return "scan", "that was asked for"
         return "scan", "it is over before probing would pay"

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from bitweigh import _core
 from bitweigh.bands import BLOCK_ROWS
 from bitweigh.checks import Ids, as_array, as_ids
-from bitweigh.segments import Segment
+from bitweigh.segments import Part, Segment
+from bitweigh.state import Places, State
 
-__all__ = ["Filter", "as_filter"]
+__all__ = ["Filter", "allowed_in", "as_filter"]
 
 # With at most one row in so many allowed, only the blocks that have any are read.
 SPARSE = 64
@@ -32,31 +33,47 @@ class Filter:
     """by id, from 0 on."""
     deny: bool
 
-    def allowed(self, segment: Segment) -> _core.Allowed:
-        """Which rows of a segment a search may return."""
-        flags = self._flags(segment)
-        count = int(np.count_nonzero(flags))
-        padded = np.zeros(-(-len(segment) // BLOCK_ROWS) * BLOCK_ROWS, dtype=np.bool_)
-        padded[: len(segment)] = flags
-        masks = np.packbits(padded, bitorder="little").view("<u4").astype(np.uint32, copy=False)
-        blocks = None
-        if count * SPARSE <= len(segment):
-            blocks = np.flatnonzero(masks).astype(np.uint32)
-        return _core.Allowed(masks, count, blocks)
+    def allowed(self, part: Part, places: Places | None, number: int) -> _core.Allowed:
+        """Which rows of a part a search may return.
 
-    def _flags(self, segment: Segment) -> NDArray[np.bool_]:
-        """By row: whether it is allowed."""
+        `places` are those of the ids, if ids are named, and `number` is the part's.
+        """
+        segment = part.segment
+        n_blocks = -(-len(segment) // BLOCK_ROWS)
+        # What lies beyond the last row is denied.
+        denied = np.ones(n_blocks * BLOCK_ROWS, dtype=np.bool_)
+        denied[: len(segment)] = self._named(segment, places, number) == self.deny
+        masks = np.packbits(denied, bitorder="little").view("<u4").astype(np.uint32, copy=False)
+        if part.removed_rows:
+            masks = masks | part.removed_masks()
+        rows = _core.DeniedRows(len(segment), masks)
+        blocks = None
+        if (len(segment) - rows.count) * SPARSE <= len(segment):
+            blocks = np.flatnonzero(~masks).astype(np.uint32)
+        return _core.Allowed(rows, blocks)
+
+    def _named(self, segment: Segment, places: Places | None, number: int) -> NDArray[np.bool_]:
+        """By row: whether it is named."""
         named = np.zeros(len(segment), dtype=np.bool_)
+        if places is not None:
+            named[places.rows[places.numbers == number]] = True
         if self.flags is not None:
-            if segment.largest_id < len(self.flags):
-                named = self.flags[segment.ids]
+            ids = segment.ids
+            if isinstance(ids, range):
+                flags = self.flags[ids.start : ids.stop]
+                named[: len(flags)] = flags
+            elif segment.largest_id < len(self.flags):
+                named = self.flags[ids]
             else:
-                within = segment.ids < len(self.flags)
-                named[within] = self.flags[segment.ids[within]]
-        if self.ids is not None:
-            rows, here = segment.find(self.ids)
-            named[rows[here]] = True
-        return ~named if self.deny else named
+                within = ids < len(self.flags)
+                named[within] = self.flags[ids[within]]
+        return named
+
+
+def allowed_in(wanted: Filter, state: State) -> list[_core.Allowed]:
+    """Which rows of each part of a state a search may return."""
+    places = None if wanted.ids is None else state.locate(wanted.ids)
+    return [wanted.allowed(part, places, number) for number, part in enumerate(state.parts())]
 
 
 def as_filter(allow: ArrayLike | None, deny: ArrayLike | None) -> Filter | None:

@@ -1,4 +1,4 @@
-"""How an index grows: rows go to the tail, tails become segments, segments merge and get bands.
+"""How an index changes: rows go to the tail, tails become segments, segments merge and get bands.
 
 Every step makes a new state from an old one; whoever holds the old one keeps what they see.
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitweigh import _core
 from bitweigh.bands import BandOptions
 from bitweigh.checks import BitOrder, Codes, Ids
-from bitweigh.segments import Segment, State
+from bitweigh.segments import Part, Segment, is_ascending
+from bitweigh.state import State
 
-__all__ = ["Growth"]
+__all__ = ["Growth", "first_repeated"]
 
 _LARGEST_ID = np.iinfo(np.int64).max
 
@@ -38,31 +40,30 @@ class Growth:
         self.banded_rows = self.banded_rows or (1 << 20) // ((self.n_bits + 7) // 8)
 
     def with_rows(self, state: State, codes: Codes, ids: Ids | None) -> State:
-        """The state with these rows added, n >= 1; without ids they get the next ones."""
+        """The state with these rows added, n >= 1; without ids they get the next ones.
+
+        Ids are distinct and none is in the state.
+        """
         if ids is None:
             ids = _ids_from(state.next_id, len(codes))
-        else:
-            _refuse_repeated(ids, state)
         next_id = max(state.next_id, int(ids.max()) + 1)
+        pieces = [(codes, ids)]
+        rows = len(ids)
         if state.tail is not None:
-            codes = np.concatenate([state.tail.all_codes(), codes])
-            ids = np.concatenate([state.tail.ids, ids])
-        if len(ids) < min(self.tail_rows, self.segment_rows):
-            return State(state.segments, Segment.build(codes, ids, self.n_bits), next_id)
+            pieces.append(state.tail.codes_and_ids())
+            rows += len(state.tail)
+        if rows < min(self.tail_rows, self.segment_rows):
+            return State(state.segments, Part(self._segment(*_joined(pieces))), next_id)
         segments = list(state.segments)
         # Merging neighbours of like size copies each row O(log n) times, however small the adds.
         while (
             segments
-            and len(segments[-1]) <= 2 * len(ids)
-            and len(segments[-1]) + len(ids) <= self.segment_rows
+            and len(segments[-1]) <= 2 * rows
+            and len(segments[-1]) + rows <= self.segment_rows
         ):
-            last = segments.pop()
-            codes = np.concatenate([last.all_codes(), codes])
-            ids = np.concatenate([last.ids, ids])
-        for first in range(0, len(ids), self.segment_rows):
-            part = slice(first, first + self.segment_rows)
-            segments.append(Segment.build(codes[part], ids[part], self.n_bits))
-        return State(tuple(segments), None, next_id)
+            rows += len(segments[-1])
+            pieces.append(segments.pop().codes_and_ids())
+        return State((*segments, *self._cut(*_joined(pieces))), None, next_id)
 
     def with_bands(self, state: State, least_rows: int) -> State:
         """The state with bands for all parts of at least so many rows."""
@@ -74,18 +75,47 @@ class Growth:
             built.append(self._banded(part, least_rows, others))
             total = others + built[-1].memory().total
         tail = None if state.tail is None else built.pop(0)
-        return State(tuple(built), tail, state.next_id)
+        return replace(state, segments=tuple(built), tail=tail)
 
-    def _banded(self, segment: Segment, least_rows: int, others: int) -> Segment:
+    def compacted(self, state: State) -> State:
+        """The state in as few segments as can hold it, without what was removed."""
+        parts = list(state.parts())
+        if not parts or (len(parts) == 1 and not parts[0].removed_rows):
+            return state
+        # The tail is the youngest, and `_joined` wants those first.
+        youngest_first = parts[:1] + parts[:0:-1] if state.tail else parts[::-1]
+        pieces = [part.codes_and_ids() for part in youngest_first]
+        return replace(state, segments=self._cut(*_joined(pieces)), tail=None)
+
+    def _segment(self, codes: Codes, ids: Ids) -> Segment:
+        return Segment.build(codes, ids, self.n_bits)
+
+    def _cut(self, codes: Codes, ids: Ids) -> tuple[Part, ...]:
+        """Rows as segments, each as large as may be."""
+        starts = range(0, len(ids), self.segment_rows)
+        slices = [slice(first, first + self.segment_rows) for first in starts]
+        return tuple([Part(self._segment(codes[own], ids[own])) for own in slices])
+
+    def _banded(self, part: Part, least_rows: int, others: int) -> Part:
+        segment = part.segment
         if not segment.wants_bands or len(segment) < least_rows:
-            return segment
-        codes = segment.all_codes()
-        layout = self.band_options.layout(
-            codes, self.n_bits, self.bitorder, segment.ids.itemsize, others
-        )
+            return part
+        codes, ids = part.codes_and_ids()
+        id_bytes = 4 if segment.largest_id < 2**32 else 8
+        layout = self.band_options.layout(codes, self.n_bits, self.bitorder, id_bytes, others)
         if not layout:
-            return replace(segment, refused=True)
-        return Segment.build(codes, segment.ids, self.n_bits, layout, self.bitorder)
+            return Part(replace(segment, refused=True), part.removed)
+        return Part(Segment.build(codes, ids, self.n_bits, layout, self.bitorder))
+
+
+def _joined(youngest_first: list[tuple[Codes, Ids]]) -> tuple[Codes, Ids]:
+    if len(youngest_first) == 1:
+        return youngest_first[0]
+    oldest_first = youngest_first[::-1]
+    return (
+        np.concatenate([codes for codes, _ in oldest_first]),
+        np.concatenate([ids for _, ids in oldest_first]),
+    )
 
 
 def _ids_from(first: int, n: int) -> Ids:
@@ -94,14 +124,15 @@ def _ids_from(first: int, n: int) -> Ids:
     return np.arange(first, first + n, dtype=np.int64)
 
 
-def _refuse_repeated(ids: Ids, state: State) -> None:
-    """Raise ValueError for the first id that stands in `ids` before or is in the index."""
-    repeated = np.ones(len(ids), dtype=np.bool_)
-    repeated[np.unique(ids, return_index=True)[1]] = False
-    for part in state.parts():
-        repeated |= part.find(ids)[1]
-    if repeated.any():
-        place = int(np.argmax(repeated))
-        first = int(np.argmax(ids == ids[place]))
-        why = f"the same as ids[{first}]" if first < place else "in use"
-        raise ValueError(f"ids must be new and distinct, but ids[{place}] = {ids[place]} is {why}")
+def first_repeated(ids: Ids) -> tuple[int, int] | None:
+    """The first place whose id stands in an earlier one too, and that one; None if all differ."""
+    if is_ascending(ids):
+        return None
+    by_id: NDArray[np.uint32] = np.empty(len(ids), dtype=np.uint32)
+    _core.sort_ids(ids, by_id)
+    in_order = ids[by_id]
+    again = np.flatnonzero(in_order[1:] == in_order[:-1]) + 1
+    if not len(again):
+        return None
+    place = int(by_id[again].min())
+    return place, int(np.argmax(ids == ids[place]))

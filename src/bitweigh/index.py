@@ -1,35 +1,32 @@
-"""The index: checks arguments, owns the state, hands it to the engine."""
+"""The index: what it is made with, what it holds, how it is saved and loaded."""
 
 from __future__ import annotations
 
+import os
 import threading
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bitweigh import _core, machine
+from bitweigh import _core, machine, storage
 from bitweigh.bands import BandOptions
-from bitweigh.checks import (
-    BitOrder,
-    Codes,
-    as_bitorder,
-    as_codes,
-    as_ids,
-    as_integer,
-    as_n_bits,
-)
+from bitweigh.changing import Changeable, survive_fork
+from bitweigh.checks import BitOrder, as_bitorder, as_integer, as_n_bits
 from bitweigh.explain import Explanation, explanation_of
 from bitweigh.growth import Growth
+from bitweigh.lookups import Lookups
 from bitweigh.results import Memory
-from bitweigh.searching import METHODS, Method, Searchable
-from bitweigh.segments import State
+from bitweigh.searching import METHODS, Method
+from bitweigh.state import State
 
-__all__ = ["Index"]
+__all__ = ["Index", "load"]
 
 _MOST_BITS: int = _core.max_band_bits
 
 
-class Index(Searchable):
+class Index(Lookups, Changeable):
     """Exact nearest binary codes under a weighted Hamming distance.
 
     A query is an array of costs: ``costs[i, v]`` is paid by a code whose bit i is v, and the
@@ -37,7 +34,7 @@ class Index(Searchable):
     Hamming distance. Answers are exact for every finite cost, equal distances go to the lowest id,
     and the result is the same to the last bit on every CPU and for any number of threads.
 
-    Any number of threads may search while others add.
+    Any number of threads may search while others change or save it; each search sees one state.
 
     Parameters
     ----------
@@ -93,6 +90,8 @@ class Index(Searchable):
         )
         self._state = State()
         self._writing = threading.Lock()
+        survive_fork(self)
+        self._source: _Source | None = None
         # What never changes an answer; tests set it so that few rows reach every path.
         self._kernel = machine.KERNEL
         self._tuning = _core.Tuning()
@@ -114,63 +113,6 @@ class Index(Searchable):
     def __repr__(self) -> str:
         """Say what the index holds."""
         return f"<bitweigh.Index: {len(self)} codes of {self._n_bits} bits, {self._bitorder}>"
-
-    def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> None:
-        """Add codes.
-
-        Parameters
-        ----------
-        codes : uint8 (n, n_bytes)
-            Packed codes, ``np.packbits(bits, axis=1, bitorder=...)``; n_bytes is n_bits / 8
-            rounded up. Unused bits of the last byte must be 0.
-        ids : int64 (n,), optional
-            Ids of your own, not negative and not used yet. By default the numbers from the largest
-            id ever used plus one on, starting at 0.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument has the wrong dtype or shape, or an id is negative or repeated. Nothing
-            has been added then.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import bitweigh
-        >>> index = bitweigh.Index(n_bits=16)
-        >>> index.add(np.zeros((3, 2), dtype=np.uint8))
-        >>> index.add(np.ones((1, 2), dtype=np.uint8), ids=[1000])
-        >>> len(index)
-        4
-
-        """
-        packed = as_codes(codes, self._n_bits, self._bitorder)
-        own_ids = None if ids is None else as_ids(ids)
-        if own_ids is not None and len(own_ids) != len(packed):
-            raise ValueError(
-                f"ids must have shape ({len(packed)},), one for each code, got {own_ids.shape}"
-            )
-        if len(packed) == 0:
-            return
-        with self._writing:
-            self._state = self._growth.with_rows(self._state, packed, own_ids)
-
-    def build(self) -> None:
-        """Build the bands of all rows that have none yet.
-
-        A search does it when it first needs them, and then takes that much longer. Small indexes
-        have no bands unless this is called: scanning them is as fast.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import bitweigh
-        >>> index = bitweigh.Index(n_bits=16)
-        >>> index.add(np.arange(5000, dtype=">u2").view(np.uint8).reshape(-1, 2))
-        >>> index.build()
-
-        """
-        self._build(1)
 
     def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> Explanation:
         """Search for one query, and say how it was done and why.
@@ -216,64 +158,183 @@ class Index(Searchable):
         >>> index.memory().codes
         2560
         >>> index.memory().total
-        3840
+        2560
 
         """
         parts = [part.memory() for part in self._state.parts()]
         return (
-            Memory(*(sum(own) for own in zip(*parts, strict=True))) if parts else Memory(*[0] * 6)
+            Memory(*(sum(own) for own in zip(*parts, strict=True)))
+            if parts
+            else Memory(*[0] * len(Memory._fields))
         )
-
-    def _build(self, least_rows: int) -> State:
-        with self._writing:
-            self._state = self._growth.with_bands(self._state, least_rows)
-            return self._state
 
     def _state_for(self, method: Method) -> State:
         """The state, with the bands that the method uses."""
         if method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-        state = self._state
         if method == "scan":
-            return state
-        least = 1 if method == "probe" else self._growth.banded_rows
-        return state if state.unbanded_rows < least else self._build(least)
+            return self._state
+        return self._state_with_bands(1 if method == "probe" else self._growth.banded_rows)
 
-    def codes_of(self, ids: ArrayLike) -> Codes:
-        """Get codes back by id.
+    def copy(self) -> Index:
+        """An index of its own with the same codes; changing one leaves the other as it is.
 
-        Parameters
-        ----------
-        ids : int64 (n,)
-            Ids in any order; the same one may stand there twice.
-
-        Returns
-        -------
-        uint8 (n, n_bytes)
-
-        Raises
-        ------
-        KeyError
-            If an id is not in the index; it names the first such.
+        Takes microseconds: the two share what neither has changed.
 
         Examples
         --------
         >>> import numpy as np
         >>> import bitweigh
         >>> index = bitweigh.Index(n_bits=8)
-        >>> index.add(np.array([[1], [2], [3]], dtype=np.uint8))
-        >>> index.codes_of([2, 0])
-        array([[3],
-               [1]], dtype=uint8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> other = index.copy()
+        >>> index.reset()
+        >>> len(other)
+        2
 
         """
-        wanted = as_ids(ids)
-        codes = np.empty((len(wanted), (self._n_bits + 7) // 8), dtype=np.uint8)
-        missing = np.ones(len(wanted), dtype=np.bool_)
-        for part in self._state.parts():
-            rows, here = part.find(wanted)
-            codes[here] = part.codes(rows[here])
-            missing &= ~here
-        if missing.any():
-            raise KeyError(int(wanted[missing][0]))
-        return codes
+        return Index._of(self._content(), self._source)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Index:
+        """A copy: what two indexes share never changes."""
+        return self.copy()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the index to a folder; what is there already is not written again.
+
+        The folder holds the index it held before or this one, whenever the program or the machine
+        may stop. Others may search and change the index meanwhile: what is saved is the index as it
+        is now. docs/file-format.md describes the files.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder that does not exist, is empty or holds an index, which is replaced.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     index.save(folder)
+        ...     bitweigh.load(folder)
+        <bitweigh.Index: 2 codes of 8 bits, big>
+
+        """
+        storage.save(self._content(), path)
+
+    def verify(self) -> None:
+        """Check that everything in the index agrees, and that nothing read from files has changed.
+
+        Takes about as long as building the index.
+
+        Raises
+        ------
+        CorruptIndexError
+            It says which file or part of the index is damaged.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> index.verify()
+
+        """
+        storage.verify(self._content(), Path() if self._source is None else self._source.folder)
+
+    def _content(self) -> storage.Content:
+        return storage.Content(self._n_bits, self._bitorder, self._growth.band_options, self._state)
+
+    @classmethod
+    def _of(cls, content: storage.Content, source: _Source | None = None) -> Index:
+        options = content.options
+        index = cls(
+            content.n_bits,
+            bitorder=content.bitorder,
+            bands=options.bands,
+            band_bits=options.band_bits,
+            memory_limit=options.memory_limit,
+        )
+        index._state = content.state
+        index._source = source
+        return index
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        """Pickle the files of its folder, or, of a mapped index, where they are."""
+        source = self._source
+        if source is not None and self._state is source.state:
+            return _from_source, (str(source.folder), source.checksum)
+        return _from_files, (storage.to_files(self._content()),)
+
+
+class _Source(NamedTuple):
+    """Where an index is mapped from."""
+
+    folder: Path
+    checksum: str
+    """Of the manifest."""
+    state: State
+    """What was loaded."""
+
+
+def _from_source(folder: str, checksum: str) -> Index:
+    index = load(folder, mmap=True)
+    if index._source is None or index._source.checksum != checksum:
+        raise ValueError(f"{folder} has another index than when this one was pickled")
+    return index
+
+
+def _from_files(files: dict[str, bytes]) -> Index:
+    return Index._of(storage.from_files(files))
+
+
+def load(path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | None = None) -> Index:
+    """Load an index from the folder it was saved to.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder.
+    mmap : bool
+        Whether to leave the codes in their files and read them when they are needed, rather than
+        read everything now. Takes milliseconds for an index of any size, and processes that map the
+        same folder share the memory. The index can be changed all the same; the files stay.
+    verify : bool, optional
+        Whether to compare every byte with its checksum; by default unless mapped. Where it is not
+        done a damaged file may lead to wrong answers, but to nothing worse.
+
+    Returns
+    -------
+    Index
+
+    Raises
+    ------
+    CorruptIndexError
+        If a file is damaged or missing; it says which.
+    FileNotFoundError
+        If there is no index in that folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import bitweigh
+    >>> index = bitweigh.Index(n_bits=8)
+    >>> index.add(np.array([[1], [2]], dtype=np.uint8))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     index.save(folder)
+    ...     mapped = bitweigh.load(folder, mmap=True)
+    >>> len(mapped)
+    2
+
+    """
+    content, checksum = storage.load(path, mmap, (not mmap) if verify is None else verify)
+    source = _Source(Path(path).resolve(), checksum, content.state) if mmap else None
+    return Index._of(content, source)

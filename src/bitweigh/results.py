@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LimitError", "Memory", "RangeResult", "SearchResult", "SearchStats"]
+__all__ = [
+    "CorruptIndexError",
+    "LimitError",
+    "Memory",
+    "RangeResult",
+    "SearchResult",
+    "SearchStats",
+]
 
 
 class LimitError(ValueError):
     """More rows are within the radius than the limit allows."""
+
+
+class CorruptIndexError(ValueError):
+    """A stored index is damaged, or is none at all."""
+
+    def __init__(self, path: str | Path, reason: str) -> None:
+        """Say which file, and what is wrong with it."""
+        super().__init__(f"{path}: {reason}")
+        self.path = Path(path)
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[CorruptIndexError], tuple[Path, str]]:
+        """Pickle by what it was made from: worker processes hand exceptions back."""
+        return CorruptIndexError, (self.path, self.reason)
 
 
 class Memory(NamedTuple):
@@ -29,6 +51,8 @@ class Memory(NamedTuple):
     """Which row is where in a band."""
     directories: int
     """Where the rows of a key start, in each band."""
+    removed: int
+    """Which rows were removed."""
 
     @property
     def total(self) -> int:

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh import _core, machine
 from bitweigh.checks import BitOrder, as_costs, as_integer, as_k, as_radii
-from bitweigh.filters import as_filter
+from bitweigh.filters import allowed_in, as_filter
 from bitweigh.results import LimitError, RangeResult, SearchResult, SearchStats
-from bitweigh.segments import State
+from bitweigh.state import State
 
 __all__ = ["METHODS", "Method", "Searchable"]
 
@@ -272,7 +272,7 @@ class Searchable(ABC):
             workers = as_integer(threads, "threads", 1, machine.MAX_THREADS)
         return (
             state.core,
-            None if wanted is None else [wanted.allowed(part) for part in state.parts()],
+            None if wanted is None else allowed_in(wanted, state),
             costs,
             single,
             self._bitorder,

@@ -1,47 +1,64 @@
-"""The rows of an index: immutable segments, and the state that holds them.
+"""The rows of an index: immutable segments, and what of them was removed.
 
-A state is replaced whole, never changed, so whoever has read it once sees one consistent set of
-rows for as long as they like.
+A segment never changes. A part is a segment with the rows that were removed from it since, and is
+replaced whole: whoever holds one sees the same rows for as long as they like.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import _core
-from bitweigh.bands import BLOCK_ROWS, Band, BandLayout, build_bands, first_order
+from bitweigh.bands import BLOCK_ROWS, Band, BandLayout, build_bands, first_order, rows_of
 from bitweigh.checks import BitOrder, Codes, Ids
 from bitweigh.results import Memory
 
+__all__ = ["Part", "Rows", "Segment", "StoredIds"]
+
 Rows = NDArray[np.uint32]
-StoredIds = Ids | NDArray[np.uint32]
-"""Ids in 32 bits where all of them fit."""
+StoredIds = Ids | NDArray[np.uint32] | range
+"""Ids by row: in 32 bits where all of them fit, as a range where each is one more than the last."""
+
+# Ids that are not stored end here; see cpp/engine/id_column.h.
+_COUNTED_IDS_END = 2**61
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
     """Rows with their ids, stored in blocks of 32 for the scan kernel."""
 
-    n_bytes: int
+    n_bits: int
+    blocks: NDArray[np.uint8]
+    """The codes, byte by byte of 32 rows at a time; the last block is padded with zeros."""
     ids: StoredIds
-    """By row."""
-    core: _core.Segment
     by_id: Rows | None
     """Rows in ascending id; None where the rows are in that order themselves."""
     bands: tuple[Band, ...] = ()
     """Empty where the segment is only scanned. With bands rows are in the first one's order."""
     refused: bool = False
     """Whether there was no memory for bands when they were wanted."""
+    mapped: bool = False
+    """Whether the arrays are those of files, in memory only while they are read."""
+    files: dict[str, object] = field(default_factory=dict)
+    """What storage knows of its arrays, so that none is hashed twice."""
+    core: _core.Segment = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Hand the arrays to the engine, which checks that they fit each other."""
+        ids = self.ids
+        given = _core.CountedIds(ids.start, len(ids)) if isinstance(ids, range) else ids
+        bands = [band.core for band in self.bands]
+        core = _core.Segment(self.blocks, given, self.by_id, self.n_bits, bands)
+        object.__setattr__(self, "core", core)
 
     @classmethod
     def build(
         cls,
         codes: Codes,
-        ids: StoredIds,
+        ids: Ids | NDArray[np.uint32],
         n_bits: int,
         layout: BandLayout = (),
         bitorder: BitOrder = "big",
@@ -52,89 +69,116 @@ class Segment:
         """
         if layout:
             order = first_order(codes, layout, bitorder)
-            codes, ids = codes[order], ids[order]
-        if ids.dtype != np.uint32 and ids.max() < 2**32:
-            ids = ids.astype(np.uint32)
+            codes = rows_of(codes, order)
+            ids = rows_of(ids[:, np.newaxis].view(np.uint8), order).view(ids.dtype)[:, 0]
         by_id = None
-        if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
-            by_id = np.argsort(ids).astype(np.uint32)
+        if not is_ascending(ids):
+            by_id = np.empty(len(ids), dtype=np.uint32)
+            _core.sort_ids(ids, by_id)
         blocks = _core.pack_blocks(codes)
         bands = build_bands(codes, blocks, layout, bitorder)
-        core = _core.Segment(blocks, ids, n_bits, [band.core for band in bands])
-        return cls(codes.shape[1], ids, core, by_id, bands)
+        return cls(n_bits, blocks, _stored(ids, by_id is None), by_id, bands)
 
     def __len__(self) -> int:
         """Rows."""
         return len(self.ids)
 
     @property
-    def largest_id(self) -> int:
-        """Of all rows."""
-        return int(self.ids[-1 if self.by_id is None else self.by_id[-1]])
-
-    @property
     def wants_bands(self) -> bool:
         """Whether it has none, and nobody has tried."""
         return not (self.bands or self.refused)
+
+    @property
+    def largest_id(self) -> int:
+        """Of all rows."""
+        if self.by_id is None:
+            return int(self.ids[-1])
+        # A mapped file may be damaged; then any row is as good as another.
+        return int(self.ids[min(int(self.by_id[-1]), len(self) - 1)])
 
     def memory(self) -> Memory:
         """Bytes by part."""
         beyond_first = [band for band in self.bands if band.rows is not None]
         return Memory(
-            codes=-(-len(self) // BLOCK_ROWS) * BLOCK_ROWS * self.n_bytes,
-            ids=self.ids.nbytes,
+            codes=self.blocks.nbytes,
+            ids=0 if isinstance(self.ids, range) else self.ids.nbytes,
             id_lookup=0 if self.by_id is None else self.by_id.nbytes,
             band_codes=sum(band.blocks.nbytes for band in beyond_first),
             band_rows=sum(band.rows.nbytes for band in beyond_first if band.rows is not None),
             directories=sum(band.starts.nbytes for band in self.bands),
+            removed=0,
         )
-
-    def find(self, ids: Ids) -> tuple[Rows, NDArray[np.bool_]]:
-        """The rows of the given ids, and which of them are here; rows elsewhere mean nothing."""
-        if self.by_id is None:
-            # Ids that do not fit wrap around, and are then found to be others.
-            places = np.searchsorted(self.ids, ids.astype(self.ids.dtype)).clip(max=len(self) - 1)
-            return places.astype(np.uint32), self.ids[places] == ids
-        rows, here = np.empty(len(ids), dtype=np.uint32), np.empty(len(ids), dtype=np.bool_)
-        _core.find_ids(self.ids, self.by_id, ids, rows, here)
-        return rows, here
 
     def codes(self, rows: Rows) -> Codes:
         """The codes of the given rows, (len(rows), n_bytes)."""
-        codes = np.empty((len(rows), self.n_bytes), dtype=np.uint8)
+        codes = np.empty((len(rows), (self.n_bits + 7) // 8), dtype=np.uint8)
         _core.unpack_rows(self.core, rows, codes)
         return codes
 
-    def all_codes(self) -> Codes:
-        """The codes of all rows, (n, n_bytes)."""
-        return self.codes(np.arange(len(self), dtype=np.uint32))
+    def ids_of(self, rows: Rows) -> Ids:
+        """The ids of the given rows."""
+        if isinstance(self.ids, range):
+            return rows.astype(np.int64) + self.ids.start
+        return self.ids[rows].astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
-    """Everything an index holds at one moment."""
+class Part:
+    """A segment without the rows that were removed from it."""
 
-    segments: tuple[Segment, ...] = ()
-    tail: Segment | None = None
-    """The rows added last, too few for a segment of their own; copied by each small add."""
-    next_id: int = 0
-    """One more than the largest id ever used."""
-    rows: int = field(init=False)
-    unbanded_rows: int = field(init=False)
-    """Of the largest part that could get bands; 0 if there is none."""
-    core: _core.SegmentList = field(init=False)
-    """What a search hands to the engine: made once, since a search may take microseconds."""
+    segment: Segment
+    removed: _core.DeniedRows | None = None
 
-    def __post_init__(self) -> None:
-        """Count the rows, list the parts."""
-        object.__setattr__(self, "rows", sum(len(part) for part in self.parts()))
-        unbanded = max((len(part) for part in self.parts() if part.wants_bands), default=0)
-        object.__setattr__(self, "unbanded_rows", unbanded)
-        core = _core.SegmentList([part.core for part in self.parts()])
-        object.__setattr__(self, "core", core)
+    def __len__(self) -> int:
+        """Rows that are left."""
+        return len(self.segment) - self.removed_rows
 
-    def parts(self) -> Iterator[Segment]:
-        """Tail and segments, in the order in which a search reads them."""
-        if self.tail is not None:
-            yield self.tail
-        yield from self.segments
+    @property
+    def removed_rows(self) -> int:
+        """How many were removed."""
+        return 0 if self.removed is None else self.removed.count
+
+    def without(self, rows: Rows) -> Part:
+        """The part without these rows."""
+        removed = self.removed or _core.DeniedRows(len(self.segment))
+        return Part(self.segment, removed.with_rows(rows))
+
+    def removed_masks(self) -> NDArray[np.uint32]:
+        """By 32 rows, a bit for each: those that were removed."""
+        masks = np.zeros(-(-len(self.segment) // BLOCK_ROWS), dtype=np.uint32)
+        if self.removed is not None:
+            self.removed.write_masks(masks)
+        return masks
+
+    def rows(self) -> Rows:
+        """Those that are left."""
+        if not self.removed_rows:
+            return np.arange(len(self.segment), dtype=np.uint32)
+        left = ~self.removed_masks()
+        flags = np.unpackbits(left.astype("<u4").view(np.uint8), bitorder="little")
+        return np.flatnonzero(flags[: len(self.segment)]).astype(np.uint32)
+
+    def codes_and_ids(self) -> tuple[Codes, Ids]:
+        """All codes and ids that are left, by row."""
+        rows = self.rows()
+        return self.segment.codes(rows), self.segment.ids_of(rows)
+
+    def memory(self) -> Memory:
+        """Bytes by part."""
+        removed = 0 if self.removed is None else self.removed.nbytes
+        return self.segment.memory()._replace(removed=removed)
+
+
+def is_ascending(ids: StoredIds) -> bool:
+    """Whether each id is larger than the one before."""
+    return isinstance(ids, range) or len(ids) < 2 or bool((ids[1:] > ids[:-1]).all())
+
+
+def _stored(ids: Ids | NDArray[np.uint32], ascending: bool) -> StoredIds:
+    first, last = int(ids[0]), int(ids[-1])
+    if ascending and last - first == len(ids) - 1 and last < _COUNTED_IDS_END:
+        return range(first, last + 1)
+    largest = last if ascending else int(ids.max())
+    return (
+        ids.astype(np.uint32, copy=False) if largest < 2**32 else ids.astype(np.int64, copy=False)
+    )

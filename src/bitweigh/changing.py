@@ -1,0 +1,327 @@
+"""What can be done to an index: adding, removing and replacing codes, and tidying up."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bitweigh.checks import BitOrder, Codes, Ids, as_choice, as_codes, as_ids
+from bitweigh.growth import Growth, first_repeated
+from bitweigh.state import State
+
+__all__ = ["Changeable", "OnDuplicate", "OnMissing", "survive_fork"]
+
+OnDuplicate: TypeAlias = Literal["error", "replace"]
+OnMissing: TypeAlias = Literal["error", "ignore"]
+
+
+class Changeable:
+    """Changes a state that others may be reading: it is replaced in one step.
+
+    One thread changes it at a time. Readers never wait, and see the state before or after.
+    """
+
+    _n_bits: int
+    _bitorder: BitOrder
+    _growth: Growth
+    _state: State
+    _writing: threading.Lock
+
+    def add(
+        self,
+        codes: ArrayLike,
+        ids: ArrayLike | None = None,
+        *,
+        on_duplicate: OnDuplicate = "error",
+    ) -> None:
+        """Add codes.
+
+        Parameters
+        ----------
+        codes : uint8 (n, n_bytes)
+            Packed codes, ``np.packbits(bits, axis=1, bitorder=...)``; n_bytes is n_bits / 8
+            rounded up. Unused bits of the last byte must be 0.
+        ids : int64 (n,), optional
+            Ids of your own, not negative and distinct. By default the numbers from the largest id
+            ever used plus one on, starting at 0.
+        on_duplicate : "error" or "replace"
+            What to do where an id is in the index already: refuse all codes, or replace the code
+            that has it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong dtype or shape, or an id is negative, repeated or in use.
+            Nothing has been added then.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=16)
+        >>> index.add(np.zeros((3, 2), dtype=np.uint8))
+        >>> index.add(np.ones((1, 2), dtype=np.uint8), ids=[1000])
+        >>> len(index)
+        4
+
+        """
+        replacing = as_choice(on_duplicate, "on_duplicate", ("error", "replace")) == "replace"
+        packed, own_ids = self._rows(codes, ids)
+        if len(packed) == 0:
+            return
+        with self._writing:
+            state = self._state
+            if own_ids is not None:
+                places = state.locate(own_ids)
+                if places.found.any():
+                    if not replacing:
+                        raise _not_new(own_ids, places.found)
+                    state = state.without(places)
+            self._state = self._growth.with_rows(state, packed, own_ids)
+
+    def replace(self, ids: ArrayLike, codes: ArrayLike) -> None:
+        """Give new codes to ids that are in the index, all in one step.
+
+        Parameters
+        ----------
+        ids : int64 (n,)
+            Distinct ids.
+        codes : uint8 (n, n_bytes)
+            Packed codes, as in `add`.
+
+        Raises
+        ------
+        KeyError
+            If an id is not in the index; it names the first such. Nothing has been replaced then.
+        TypeError, ValueError
+            As in `add`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8), ids=[10, 20])
+        >>> index.replace([20], np.array([[5]], dtype=np.uint8))
+        >>> index.codes_of([10, 20])
+        array([[1],
+               [5]], dtype=uint8)
+
+        """
+        packed, own_ids = self._rows(codes, ids)
+        if own_ids is None or len(own_ids) == 0:
+            return
+        with self._writing:
+            places = self._state.locate(own_ids)
+            _need(own_ids, places.found)
+            self._state = self._growth.with_rows(self._state.without(places), packed, own_ids)
+
+    def remove(self, ids: ArrayLike, *, missing: OnMissing = "error") -> int:
+        """Remove codes by id. Takes microseconds for a few; no other id changes.
+
+        Memory is given back by `compact`, or when later codes are added.
+
+        Parameters
+        ----------
+        ids : int64 (n,)
+            Ids in any order.
+        missing : "error" or "ignore"
+            What to do where an id is not in the index.
+
+        Returns
+        -------
+        int
+            How many codes were removed.
+
+        Raises
+        ------
+        KeyError
+            If an id is not in the index; it names the first such. Nothing has been removed then.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2], [3]], dtype=np.uint8))
+        >>> index.remove([1])
+        1
+        >>> index.ids
+        array([0, 2])
+
+        """
+        strict = as_choice(missing, "missing", ("error", "ignore")) == "error"
+        wanted = as_ids(ids)
+        if len(wanted) == 0:
+            return 0
+        with self._writing:
+            before = self._state
+            places = before.locate(wanted)
+            if strict:
+                _need(wanted, places.found)
+            self._state = before.without(places)
+            return before.rows - self._state.rows
+
+    def merge(self, other: Changeable, *, on_duplicate: OnDuplicate = "error") -> None:
+        """Add all codes of another index, with their ids, in one step.
+
+        Parameters
+        ----------
+        other : Index
+            Of as many bits in the same order; it stays as it is.
+        on_duplicate : "error" or "replace"
+            As in `add`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index, more = bitweigh.Index(n_bits=8), bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> more.add(np.array([[3]], dtype=np.uint8), ids=[7])
+        >>> index.merge(more)
+        >>> index.ids
+        array([0, 1, 7])
+
+        """
+        if not isinstance(other, Changeable):
+            raise TypeError(f"other must be an Index, got {type(other).__name__}")
+        if (other._n_bits, other._bitorder) != (self._n_bits, self._bitorder):
+            raise ValueError(
+                f"other must have codes of {self._n_bits} bits, {self._bitorder}, got "
+                f"{other._n_bits} bits, {other._bitorder}"
+            )
+        parts = [part.codes_and_ids() for part in other._state.parts()]
+        if parts:
+            codes, ids = (np.concatenate(own) for own in zip(*parts, strict=True))
+            self.add(codes, ids, on_duplicate=on_duplicate)
+
+    def reset(self) -> None:
+        """Remove everything: the index is as a new one, and counts ids from 0 again.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> index.reset()
+        >>> len(index)
+        0
+
+        """
+        with self._writing:
+            self._state = State()
+
+    def compact(self) -> None:
+        """Put all codes into as few segments as can hold them, and let go of what was removed.
+
+        Worth it after many removals or small adds. Others may search meanwhile, and see the same
+        codes. Needs memory for a second copy of the index while it runs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.arange(100, dtype=np.uint8).reshape(-1, 1))
+        >>> index.remove(range(90))
+        90
+        >>> index.compact()
+        >>> index.memory().removed
+        0
+
+        """
+        with self._writing:
+            had_bands = any(part.segment.bands for part in self._state.parts())
+            compacted = self._growth.compacted(self._state)
+            if had_bands:
+                compacted = self._growth.with_bands(compacted, self._growth.banded_rows)
+            self._state = compacted
+
+    def build(self) -> None:
+        """Build the bands of all rows that have none yet.
+
+        A search does it when it first needs them, and then takes that much longer. Small indexes
+        have no bands unless this is called: scanning them is as fast.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=16)
+        >>> index.add(np.arange(5000, dtype=">u2").view(np.uint8).reshape(-1, 2))
+        >>> index.build()
+
+        """
+        with self._writing:
+            self._state = self._growth.with_bands(self._state, 1)
+
+    def _state_with_bands(self, least_rows: int) -> State:
+        """The state, with bands for parts of so many rows unless somebody is changing it.
+
+        A search does not wait for others: it scans what has no bands yet.
+        """
+        state = self._state
+        if state.unbanded_rows < least_rows or not self._writing.acquire(blocking=False):
+            return state
+        try:
+            self._state = self._growth.with_bands(self._state, least_rows)
+            return self._state
+        finally:
+            self._writing.release()
+
+    def _rows(self, codes: ArrayLike, ids: ArrayLike | None) -> tuple[Codes, Ids | None]:
+        """Codes and ids that fit each other, checked."""
+        packed = as_codes(codes, self._n_bits, self._bitorder)
+        own_ids = None if ids is None else as_ids(ids)
+        if own_ids is None:
+            return packed, None
+        if len(own_ids) != len(packed):
+            raise ValueError(
+                f"ids must have shape ({len(packed)},), one for each code, got {own_ids.shape}"
+            )
+        repeated = first_repeated(own_ids)
+        if repeated is not None:
+            place, first = repeated
+            raise ValueError(
+                f"ids must be distinct, but ids[{place}] = {own_ids[place]} is the same as "
+                f"ids[{first}]"
+            )
+        return packed, own_ids
+
+
+def _not_new(ids: Ids, used: NDArray[np.bool_]) -> ValueError:
+    place = int(np.argmax(used))
+    return ValueError(
+        f"ids must be new, but ids[{place}] = {ids[place]} is in use; on_duplicate='replace' "
+        "replaces its code"
+    )
+
+
+def _need(ids: Ids, found: NDArray[np.bool_]) -> None:
+    if not found.all():
+        raise KeyError(int(ids[np.argmin(found)]))
+
+
+# A fork copies a lock that another thread holds, and that thread is not there to release it.
+_alive: weakref.WeakSet[Changeable] = weakref.WeakSet()
+
+
+def survive_fork(index: Changeable) -> None:
+    """Let a forked child change the index, whatever other threads were doing to it."""
+    _alive.add(index)
+
+
+def _renew_locks() -> None:
+    for index in _alive:
+        index._writing = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)

@@ -1,0 +1,283 @@
+"""Damaged and hostile files: an error that names the file, or a usable index; never a crash.
+
+`make test-asan` runs this with a build that sees every step out of bounds.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bitweigh
+from bitweigh.storage.manifest import MANIFEST, digest_of
+
+MOST_BYTES = 20_000
+ABSURD: list[Any] = [
+    None, True, -1, 0, 1, 2, 33, 2**31, 2**32 - 65, 2**32, 2**63 - 1, 2**63, 2**64, 10**30, 0.5,
+    float("inf"), "", "x", "../../etc/passwd", "codes-" + "0" * 32 + ".npy", [], {}, [[]], [0],
+    [[0]], [[0], [0]], [list(range(25))], [[10**9]], {"dtype": "|O", "shape": [1]},
+]  # fmt: skip
+N_BITS = 20
+
+
+def make_index() -> bitweigh.Index:
+    """Small, with everything that a file can hold: bands, own ids, removed rows, a tail."""
+    rng = np.random.default_rng(0)
+    codes = np.packbits(rng.random((200, N_BITS)) < 0.5, axis=1)
+    index = bitweigh.Index(N_BITS, bands=3, band_bits=3)
+    index._growth.tail_rows = 20
+    index.add(codes[:70], rng.permutation(2**40 + np.arange(70)))
+    index.build()
+    index._growth.segment_rows = 50
+    index.add(codes[70:105], rng.permutation(35))
+    index.add(codes[105:110])
+    index.remove([3, 2**40 + 5, 2**40 + 60])
+    assert len(list(index._state.parts())) == 3
+    return index
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("sound") / "index"
+    make_index().save(folder)
+    files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    assert sum(map(len, files.values())) <= MOST_BYTES
+    return files
+
+
+# What each folder holds; thousands of times only one file is another.
+written: dict[Path, dict[str, bytes]] = {}
+
+
+def write(folder: Path, files: dict[str, bytes]) -> None:
+    """Make the folder hold these files."""
+    folder.mkdir(exist_ok=True)
+    before = written.get(folder, {})
+    for name in before.keys() - files.keys():
+        (folder / name).unlink()
+    for name, raw in files.items():
+        if before.get(name) != raw:
+            # Another file under the same name: the old one may still be mapped.
+            (folder / name).unlink(missing_ok=True)
+            (folder / name).write_bytes(raw)
+    written[folder] = files
+
+
+def repaired(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The same files with checksums that match what is in them now."""
+    names = {
+        name: f"{name.partition('-')[0]}-{digest_of(raw)}.npy"
+        for name, raw in files.items()
+        if name != MANIFEST
+    }
+    manifest = files[MANIFEST]
+    for old, new in names.items():
+        manifest = manifest.replace(old.encode(), new.encode())
+    return {MANIFEST: sealed(manifest), **{names[n]: raw for n, raw in files.items() if n in names}}
+
+
+def sealed(manifest: bytes) -> bytes:
+    """A manifest with the checksum that it should have, if it has a place for one."""
+    start = manifest.find(b'"checksum": "') + 13
+    blank = manifest[:start] + b"0" * 32 + manifest[start + 32 :]
+    return blank[:start] + digest_of(blank).encode() + blank[start + 32 :]
+
+
+def exercise(index: bitweigh.Index) -> None:
+    """Everything that reads what came from files."""
+    rng = np.random.default_rng(0)
+    costs = rng.standard_normal((index.n_bits, 2))
+    index._tuning.warm_up_rows = 32
+    index._tuning.least_scan_factor = index._tuning.least_scan_cost_per_k = 0.0
+    for method in ("scan", "probe", "auto"):
+        index.search(costs, 7, method=method)
+        index.search(np.zeros((index.n_bits, 2)), 300, method=method)
+        index.range_search(costs, 0.0, method=method)
+    index.search(costs, 3, allow=np.ones(50, dtype=np.bool_))
+    index.search(costs, 3, deny=[1, 2**40 + 1])
+    ids = index.ids
+    index.contains([0, 1, 2**40, 2**62])
+    known = ids[(ids >= 0)][:3]
+    index.codes_of(known[index.contains(known)])
+    index.remove(known, missing="ignore")
+    index.explain(costs, 2)
+    index.compact()
+    index.search(costs, 7)
+
+
+def try_files(folder: Path, files: dict[str, bytes], outcomes: Counter[str], full: bool) -> None:
+    """Load it both ways, and use what still loads."""
+    write(folder, files)
+    for mapped in (False, True):
+        try:
+            index = bitweigh.load(folder, mmap=mapped)
+        except bitweigh.CorruptIndexError:
+            outcomes["refused"] += 1
+            continue
+        outcomes["loaded"] += 1
+        if not full:
+            continue
+        try:
+            exercise(index)
+            outcomes["used"] += 1
+        except (bitweigh.CorruptIndexError, ValueError, KeyError, IndexError):
+            outcomes["an error when used"] += 1
+        try:
+            bitweigh.load(folder, mmap=mapped).verify()
+            outcomes["found sound"] += 1
+        except bitweigh.CorruptIndexError:
+            outcomes["found unsound"] += 1
+
+
+def flips(files: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
+    """Every byte, one at a time, changed into another."""
+    rng = np.random.default_rng(0)
+    for name, raw in files.items():
+        for place in range(len(raw)):
+            byte = raw[place] ^ int(rng.choice([1, 2, 4, 8, 16, 32, 64, 128, 255]))
+            yield {**files, name: raw[:place] + bytes([byte]) + raw[place + 1 :]}
+
+
+def truncations(files: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
+    for name, raw in files.items():
+        for length in range(len(raw)):
+            yield {**files, name: raw[:length]}
+        yield {other: own for other, own in files.items() if other != name}
+        yield {**files, name: raw + b"\0"}
+
+
+def absurd_manifests(files: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
+    """Each field set to each absurd value, also left out."""
+
+    def places(body: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        children = body.items() if isinstance(body, dict) else enumerate(body)  # type: ignore[arg-type,var-annotated]
+        for key, value in children:
+            yield (*path, key)
+            if isinstance(value, dict | list):
+                yield from places(value, (*path, key))
+
+    sound = json.loads(files[MANIFEST])
+    for path in places(sound):
+        for value in [*ABSURD, "left out"]:
+            body = json.loads(files[MANIFEST])
+            parent = body
+            for key in path[:-1]:
+                parent = parent[key]
+            if value == "left out":
+                del parent[path[-1]]
+            else:
+                parent[path[-1]] = value
+            raw = json.dumps(body, indent=1).encode() + b"\n"
+            if raw != files[MANIFEST]:
+                yield {**files, MANIFEST: raw}
+
+
+def nested(files: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
+    for depth in (100, 100_000):
+        yield {**files, MANIFEST: b"[" * depth + b"]" * depth}
+        yield {**files, MANIFEST: b'{"a":' * depth + b"1" + b"}" * depth}
+    yield {**files, MANIFEST: b"9" * 10_000}
+    yield {**files, MANIFEST: b""}
+    yield {**files, MANIFEST: files[MANIFEST].replace(b'"rows": 70', b'"rows": 1e1')}
+
+
+MUTATIONS: list[Callable[[dict[str, bytes]], Iterator[dict[str, bytes]]]] = [
+    flips,
+    truncations,
+    absurd_manifests,
+    nested,
+]
+
+
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("mutate", MUTATIONS)
+def test_a_mutated_index_is_refused_unless_its_checksums_match(
+    mutate: Callable[[dict[str, bytes]], Iterator[dict[str, bytes]]],
+    files: dict[str, bytes],
+    tmp_path: Path,
+) -> None:
+    outcomes: Counter[str] = Counter()
+    tried = 0
+    for mutated in mutate(files):
+        tried += 1
+        write(tmp_path / "index", mutated)
+        with (
+            pytest.raises(bitweigh.CorruptIndexError)
+            if MANIFEST in mutated
+            else pytest.raises(FileNotFoundError)
+        ):
+            bitweigh.load(tmp_path / "index")
+        outcomes["refused"] += 1
+    print(f"{mutate.__name__}: {tried} tried, {dict(outcomes)}")
+    assert tried >= 5
+
+
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("mutate", MUTATIONS)
+def test_a_mutated_index_whose_checksums_match_never_crashes(
+    mutate: Callable[[dict[str, bytes]], Iterator[dict[str, bytes]]],
+    files: dict[str, bytes],
+    tmp_path: Path,
+) -> None:
+    outcomes: Counter[str] = Counter()
+    tried = 0
+    with warnings.catch_warnings():
+        for mutated in mutate(files):
+            if MANIFEST not in mutated:
+                continue
+            tried += 1
+            try_files(tmp_path / "index", repaired(mutated), outcomes, full=True)
+    print(f"{mutate.__name__}: {tried} tried with repaired checksums, {dict(outcomes)}")
+    assert tried >= 5
+    if mutate is flips:
+        assert outcomes["used"] > 100
+        assert outcomes["found unsound"] > 100
+
+
+def test_the_error_names_the_file_and_what_is_wrong(
+    files: dict[str, bytes], tmp_path: Path
+) -> None:
+    name = next(name for name in files if name.startswith("codes-"))
+    write(tmp_path / "index", {**files, name: files[name][:-1] + b"\xff"})
+    with pytest.raises(bitweigh.CorruptIndexError, match="checksum") as caught:
+        bitweigh.load(tmp_path / "index")
+    assert caught.value.path == tmp_path / "index" / name
+    bitweigh.load(tmp_path / "index", mmap=True)
+    with pytest.raises(bitweigh.CorruptIndexError, match="checksum"):
+        bitweigh.load(tmp_path / "index", mmap=True, verify=True)
+    with pytest.raises(bitweigh.CorruptIndexError, match="checksum") as caught:
+        bitweigh.load(tmp_path / "index", mmap=True).verify()
+    assert caught.value.path.name == name
+
+
+def test_an_array_far_larger_than_its_file_takes_no_memory(
+    files: dict[str, bytes], tmp_path: Path
+) -> None:
+    # Consistent in itself: only the file's size tells.
+    manifest = json.loads(files[MANIFEST])
+    part = manifest["segments"][0]
+    rows = 2**31
+    part.update(rows=rows, bands=[], starts=None, band_rows=None, band_codes=None, removed=None)
+    manifest["files"][part["codes"]]["shape"] = [rows * 3]
+    for kind in ("ids", "by_id"):
+        if part[kind]:
+            manifest["files"][part[kind]]["shape"] = [rows]
+    mutated = {**files, MANIFEST: sealed(json.dumps(manifest, indent=1).encode() + b"\n")}
+    write(tmp_path / "index", mutated)
+    for mapped in (False, True):
+        with pytest.raises(bitweigh.CorruptIndexError, match=r"\.npy"):
+            bitweigh.load(tmp_path / "index", mmap=mapped)
+
+
+def test_a_later_format_is_refused_by_its_number(files: dict[str, bytes], tmp_path: Path) -> None:
+    later = files[MANIFEST].replace(b'"version": 1', b'"version": 9')
+    write(tmp_path / "index", {**files, MANIFEST: sealed(later)})
+    with pytest.raises(bitweigh.CorruptIndexError, match="format 9"):
+        bitweigh.load(tmp_path / "index")

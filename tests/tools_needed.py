@@ -1,0 +1,24 @@
+"""Programs that only some tests need: those skip without them, or fail where all tests must run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import NoReturn
+
+import pytest
+
+
+def skip_or_fail(message: str) -> NoReturn:
+    """Skip, or fail where all tests must run."""
+    if os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def need_tool(name: str) -> str:
+    """The path of a program; skips or fails without it."""
+    path = shutil.which(name)
+    if path is None:
+        skip_or_fail(f"{name} is missing: `make tools` installs it")
+    return path
