@@ -40,9 +40,8 @@ class Log:
 
 def answer(model: Model, costs: NDArray[np.float64], k: int) -> bitweigh.SearchResult:
     ids = np.array(list(model), dtype=np.int64)
-    codes = np.frombuffer(b"".join(model.values()), np.uint8).reshape(len(ids), -1)
-    if not len(ids):
-        codes = np.empty((0, (N_BITS + 7) // 8), dtype=np.uint8)
+    raw = b"".join(model.values())
+    codes = np.frombuffer(raw, np.uint8).reshape(len(ids), (N_BITS + 7) // 8)
     return bitweigh.reference.search(codes, costs, k, ids=ids)
 
 

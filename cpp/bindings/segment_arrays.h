@@ -14,6 +14,7 @@
 #include "bindings/arrays.h"
 #include "engine/denied_rows.h"
 #include "engine/id_column.h"
+#include "engine/id_lookup.h"
 #include "engine/segment.h"
 
 namespace bitweigh {
@@ -168,6 +169,11 @@ private:
     std::vector<std::unique_ptr<std::vector<Band>>> bands_;
 };
 
+struct RowPlace {
+    std::size_t segment;
+    Row row;
+};
+
 // The segments of one state: made once, since a search may take microseconds. What it was made from
 // must outlive it.
 struct SegmentList {
@@ -182,6 +188,19 @@ struct SegmentList {
             throw std::invalid_argument("there must be removed rows, or none, for each segment");
         }
         for (std::size_t s = 0; s < arrays.size(); ++s) segments.push_back(*arrays[s], removed[s]);
+    }
+
+    // Where the row with this id is, unless it was removed.
+    std::optional<RowPlace> find(Id wanted) const {
+        for (std::size_t s = 0; s < arrays.size(); ++s) {
+            const Segment& view = segments.views()[s];
+            const Row* by_id = arrays[s]->by_id ? arrays[s]->by_id->data() : nullptr;
+            const std::size_t row = find_row(view.ids, by_id, view.rows, wanted);
+            if (row < view.rows && !view.denied.has(static_cast<Row>(row))) {
+                return RowPlace{s, static_cast<Row>(row)};
+            }
+        }
+        return std::nullopt;
     }
 };
 

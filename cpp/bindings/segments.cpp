@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
@@ -30,11 +31,6 @@ void check_rows(const Input<Row, 1>& rows, std::size_t end) {
     }
 }
 
-DeniedArrays with_rows(const DeniedArrays& denied, const Input<Row, 1>& rows) {
-    check_rows(rows, denied.rows.rows());
-    return {denied.masks, denied.rows.with(rows.data(), rows.shape(0))};
-}
-
 void write_masks(const DeniedArrays& denied, const Output<std::uint32_t, 1>& masks) {
     if (masks.shape(0) != blocks_of(denied.rows.rows())) {
         throw std::invalid_argument("there must be a mask for each 32 rows");
@@ -51,18 +47,35 @@ void locate(const SegmentList& list, const Ids& wanted, const Output<std::int32_
         throw std::invalid_argument("the arrays do not fit each other");
     }
     const nb::gil_scoped_release release;
-    std::fill_n(segments.data(), wanted.shape(0), -1);
-    for (std::size_t s = 0; s < list.arrays.size(); ++s) {
-        const SegmentArrays& own = *list.arrays[s];
-        const Segment& view = list.segments.views()[s];
-        const Row* by_id = own.by_id ? own.by_id->data() : nullptr;
-        for (std::size_t i = 0; i < wanted.shape(0); ++i) {
-            const std::size_t row = find_row(view.ids, by_id, view.rows, wanted.data()[i]);
-            if (row == view.rows || view.denied.has(static_cast<Row>(row))) continue;
-            segments.data()[i] = static_cast<std::int32_t>(s);
-            rows.data()[i] = static_cast<Row>(row);
+    for (std::size_t i = 0; i < wanted.shape(0); ++i) {
+        const std::optional<RowPlace> place = list.find(wanted.data()[i]);
+        segments.data()[i] = place ? static_cast<std::int32_t>(place->segment) : -1;
+        rows.data()[i] = place ? place->row : 0;
+    }
+}
+
+// What is left of each segment that has rows with these ids, as pairs of its number and all rows that are
+// removed from it then. None where an id is in no segment, unless that may be.
+std::optional<std::vector<std::pair<std::size_t, DeniedArrays>>> remove_ids(
+    const SegmentList& list, const Ids& wanted, bool may_miss) {
+    std::vector<std::vector<Row>> rows(list.arrays.size());
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < wanted.shape(0); ++i) {
+        const std::optional<RowPlace> place = list.find(wanted.data()[i]);
+        if (place) {
+            rows[place->segment].push_back(place->row);
+            ++found;
         }
     }
+    if (found < wanted.shape(0) && !may_miss) return std::nullopt;
+    std::vector<std::pair<std::size_t, DeniedArrays>> removed;
+    for (std::size_t s = 0; s < rows.size(); ++s) {
+        if (rows[s].empty()) continue;
+        const DeniedArrays before =
+            list.removed[s] ? *list.removed[s] : DeniedArrays(list.arrays[s]->view.rows, std::nullopt);
+        removed.emplace_back(s, DeniedArrays(before.masks, before.rows.with(rows[s].data(), rows[s].size())));
+    }
+    return removed;
 }
 
 void unpack(const SegmentArrays& segment, const Input<Row, 1>& rows,
@@ -102,7 +115,6 @@ void bind_segments(nb::module_& m) {
     nb::class_<DeniedArrays>(m, "DeniedRows", "Rows that a search may not return; immutable.")
         .def(nb::init<std::size_t, std::optional<Input<std::uint32_t, 1>>>(), "rows"_a,
              "masks"_a.none() = nb::none(), "Of so many rows; masks have a bit for each.")
-        .def("with_rows", &with_rows, "rows"_a, "A copy that has these as well.")
         .def("write_masks", &write_masks, "masks"_a.noconvert(), "Write a bit for each row.")
         .def_prop_ro("count", [](const DeniedArrays& self) { return self.rows.count(); })
         .def_prop_ro("nbytes", [](const DeniedArrays& self) {
@@ -123,6 +135,9 @@ void bind_segments(nb::module_& m) {
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
     m.def("locate", &locate, "segments"_a, "wanted"_a, "numbers"_a.noconvert(), "rows"_a.noconvert(),
           "Write the number of the segment and the row of each wanted id; -1 where it is in none.");
+    m.def("remove_ids", &remove_ids, "segments"_a, "wanted"_a, "may_miss"_a,
+          "The numbers of the segments that have these ids, each with its removed rows afterwards;\n"
+          "None where an id is in none, unless that may be.");
     m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a.noconvert(),
           "stop"_a.none() = nb::none(),
           "Write the codes of the given rows into codes (len(rows), n_bytes).");

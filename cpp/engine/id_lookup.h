@@ -16,13 +16,16 @@ inline std::size_t find_row(IdColumn ids, const Row* by_id, std::size_t rows, Id
     const auto row_at = [&](std::size_t place) -> std::size_t { return by_id ? by_id[place] : place; };
     std::size_t begin = 0;
     std::size_t end = rows;
-    // Ids without gaps, as an index gives them, are found at once.
-    if (rows > 0 && row_at(0) < rows && wanted >= ids[row_at(0)]) {
-        const std::uint64_t guess =
-            static_cast<std::uint64_t>(wanted) - static_cast<std::uint64_t>(ids[row_at(0)]);
-        if (guess < rows && row_at(guess) < rows && ids[row_at(guess)] == wanted) {
-            return row_at(guess);
-        }
+    const auto is_at = [&](std::uint64_t place) {
+        return place < rows && row_at(place) < rows && ids[row_at(place)] == wanted;
+    };
+    // Ids without gaps, as an index gives them, are found at once; those from 0 without a look at the
+    // first, which in a mapped file may be a page fault.
+    const auto number = static_cast<std::uint64_t>(wanted);
+    if (is_at(number)) return row_at(number);
+    if (rows > 0 && row_at(0) < rows) {
+        const std::uint64_t beyond_first = number - static_cast<std::uint64_t>(ids[row_at(0)]);
+        if (is_at(beyond_first)) return row_at(beyond_first);
     }
     while (begin < end) {
         const std::size_t middle = begin + (end - begin) / 2;

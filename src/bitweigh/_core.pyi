@@ -78,9 +78,6 @@ class DeniedRows:
     def __init__(self, rows: int, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
         """Of so many rows; masks have a bit for each."""
 
-    def with_rows(self, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> DeniedRows:
-        """A copy that has these as well."""
-
     def write_masks(self, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """Write a bit for each row."""
 
@@ -103,6 +100,12 @@ class SegmentList:
 def locate(segments: SegmentList, wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], numbers: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> None:
     """
     Write the number of the segment and the row of each wanted id; -1 where it is in none.
+    """
+
+def remove_ids(segments: SegmentList, wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], may_miss: bool) -> list[tuple[int, DeniedRows]] | None:
+    """
+    The numbers of the segments that have these ids, each with its removed rows afterwards;
+    None where an id is in none, unless that may be.
     """
 
 def unpack_rows(segment: Segment, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], stop: Stop | None = None) -> None:

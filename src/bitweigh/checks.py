@@ -122,6 +122,8 @@ def as_floats(values: object, name: str) -> Floats:
 
 def as_ids(ids: object, name: str = "ids") -> Ids:
     """A copy of ids as int64 ``(n,)``, none negative."""
+    if type(ids) is list and set(map(type, ids)) == {int} and 0 <= min(ids) <= max(ids) < 2**63:
+        return np.array(ids, np.int64)  # a few ids in microseconds
     array = as_array(ids, name)
     if array.size == 0 and array.ndim == 1 and array.dtype == np.float64:
         array = array.astype(np.int64)  # what NumPy makes of an empty list

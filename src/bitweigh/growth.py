@@ -75,7 +75,7 @@ class Growth:
             built.append(self._banded(part, least_rows, others))
             total = others + built[-1].memory().total
         tail = None if state.tail is None else built.pop(0)
-        return replace(state, segments=tuple(built), tail=tail)
+        return State(tuple(built), tail, state.next_id)
 
     def compacted(self, state: State) -> State:
         """The state in as few segments as can hold it, without what was removed."""
@@ -85,7 +85,7 @@ class Growth:
         # The tail is the youngest, and `_joined` wants those first.
         youngest_first = parts[:1] + parts[:0:-1] if state.tail else parts[::-1]
         pieces = [part.codes_and_ids() for part in youngest_first]
-        return replace(state, segments=self._cut(*_joined(pieces)), tail=None)
+        return State(self._cut(*_joined(pieces)), None, state.next_id)
 
     def _segment(self, codes: Codes, ids: Ids) -> Segment:
         return Segment.build(codes, ids, self.n_bits)

@@ -138,11 +138,6 @@ class Part:
         """How many were removed."""
         return 0 if self.removed is None else self.removed.count
 
-    def without(self, rows: Rows) -> Part:
-        """The part without these rows."""
-        removed = self.removed or _core.DeniedRows(len(self.segment))
-        return Part(self.segment, removed.with_rows(rows))
-
     def removed_masks(self) -> NDArray[np.uint32]:
         """By 32 rows, a bit for each: those that were removed."""
         masks = np.zeros(-(-len(self.segment) // BLOCK_ROWS), dtype=np.uint32)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,32 +30,34 @@ class Places:
         return self.numbers >= 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class State:
     """The parts of an index. No id is in two of them, among the rows that are left."""
 
-    segments: tuple[Part, ...] = ()
-    tail: Part | None = None
-    """The rows added last, too few for a segment of their own; copied by each small add."""
-    next_id: int = 0
-    """One more than the largest id ever used."""
-    rows: int = field(init=False)
-    """How many are left in all."""
-    unbanded_rows: int = field(init=False)
-    """Of the largest part that could get bands; 0 if there is none."""
-    core: _core.SegmentList = field(init=False)
-    """What a search hands to the engine: made once, since a search may take microseconds."""
+    __slots__ = ("core", "next_id", "rows", "segments", "tail", "unbanded_rows")
 
-    def __post_init__(self) -> None:
-        """Count the rows, list the parts."""
-        parts = list(self.parts())
-        object.__setattr__(self, "rows", sum([len(part) for part in parts]))
-        unbanded = [len(part.segment) for part in parts if part.segment.wants_bands]
-        object.__setattr__(self, "unbanded_rows", max(unbanded, default=0))
-        core = _core.SegmentList(
-            [part.segment.core for part in parts], [part.removed for part in parts]
-        )
-        object.__setattr__(self, "core", core)
+    def __init__(
+        self, segments: tuple[Part, ...] = (), tail: Part | None = None, next_id: int = 0
+    ) -> None:
+        """`next_id` is one more than the largest id ever used.
+
+        The tail are the rows added last, too few for a segment of their own; copied by each small
+        add.
+        """
+        self.segments: Final = segments
+        self.tail: Final = tail
+        self.next_id: Final = next_id
+        rows = unbanded = 0
+        cores, removed = [], []
+        for part in segments if tail is None else (tail, *segments):
+            rows += len(part)
+            if part.segment.wants_bands:
+                unbanded = max(unbanded, len(part.segment))
+            cores.append(part.segment.core)
+            removed.append(part.removed)
+        self.rows: Final = rows  # that are left, in all
+        self.unbanded_rows: Final = unbanded  # of the largest part that could get bands, or 0
+        # What a search hands to the engine: made once, since a search may take microseconds.
+        self.core: Final = _core.SegmentList(cores, removed)
 
     def parts(self) -> Iterator[Part]:
         """Tail and segments, in the order in which a search reads them."""
@@ -68,20 +71,20 @@ class State:
         _core.locate(self.core, ids, numbers, rows)
         return Places(numbers, rows)
 
-    def without(self, places: Places) -> State:
-        """The state without these rows; parts that have none left are dropped."""
+    def without(self, ids: Ids, may_miss: bool) -> State | None:
+        """The state without these ids; None if it does not have one of them, unless that may be.
+
+        Parts that have no row left are dropped.
+        """
+        removed = _core.remove_ids(self.core, ids, may_miss)
+        if removed is None:
+            return None
         parts = list(self.parts())
-        for number in _distinct(places.numbers):
-            if number >= 0:
-                parts[number] = parts[number].without(places.rows[places.numbers == number])
+        for number, rows in removed:
+            parts[number] = Part(parts[number].segment, rows)
         tail = None if self.tail is None else parts.pop(0)
-        return replace(
-            self,
-            segments=tuple([part for part in parts if len(part)]),
-            tail=tail if tail is not None and len(tail) else None,
+        return State(
+            tuple([part for part in parts if len(part)]),
+            tail if tail is not None and len(tail) else None,
+            self.next_id,
         )
-
-
-def _distinct(numbers: NDArray[np.int32]) -> list[int]:
-    # The usual case, a single id, must take microseconds.
-    return [int(numbers[0])] if len(numbers) == 1 else np.unique(numbers).tolist()
