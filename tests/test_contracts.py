@@ -163,7 +163,7 @@ def test_every_kind_of_costs_reaches_the_kernel(
     case = Case(n_bits, "big", codes, None, make_costs(rng, (n_bits, 2)), 5)
     stats = run(case, Setting(kernel, 1, None, 1, 32, 256))
     assert stats.rows_scanned == 700
-    assert stats.rows_scanned_wide == (700 if n_bits > 256 else 0)
+    assert stats.rows_scanned_wide == (700 if n_bits > 160 else 0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

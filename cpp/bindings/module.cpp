@@ -216,6 +216,7 @@ NB_MODULE(_core, m) {
         .def_rw("warm_up_rows", &Tuning::warm_up_rows, "Rows sampled for the first bound.")
         .def_rw("warm_up_per_k", &Tuning::warm_up_per_k, "And for each neighbour wanted.")
         .def_rw("narrow_max_bits", &Tuning::narrow_max_bits, "Longer codes use 16-bit sums.")
+        .def_rw("narrow_max_scan_bits", &Tuning::narrow_max_scan_bits, "And in a scan.")
         .def_rw("first_round_cost", &Tuning::first_round_cost, "Of probing, in nanoseconds.")
         .def_rw("least_scan_factor", &Tuning::least_scan_factor, "Where bands are used at all.")
         .def_rw("least_scan_cost_per_k", &Tuning::least_scan_cost_per_k, "And per neighbour.");

@@ -66,6 +66,7 @@ ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTa
     limit_ = later_limit * scan_cost_;
     spent_ = preparing_cost_of(segment);
     block_cost_ = block_cost + block_plane_cost * planes;
+    candidate_cost_ = candidate_cost + candidate_byte_cost * planes;
     prepare(costs);
 }
 
@@ -283,7 +284,7 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
         scan_.scan_listed(space_.blocks, i, n, space_.hits.data());
         counters_.blocks_probed += n;
         const std::size_t more = std::max(usual, scan_.candidates()) - before;
-        spent_ += block_cost_ * static_cast<double>(n) + candidate_cost * static_cast<double>(more);
+        spent_ += block_cost_ * static_cast<double>(n) + candidate_cost_ * static_cast<double>(more);
         checkpoint.done(n * table_.n_bytes() * block_rows);
         i += n;
         at_once_ = std::min(2 * at_once_, blocks_at_once);

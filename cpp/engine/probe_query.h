@@ -104,6 +104,7 @@ private:
     const Tuning& tuning_;
     double scan_cost_;          // nanoseconds, estimated
     double block_cost_;
+    double candidate_cost_;
     double limit_;              // of what may be spent before it is given up
     double surprise_ = 1.0;     // how many times more the last round cost than was planned
     double spent_ = 0.0;

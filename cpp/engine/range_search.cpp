@@ -22,7 +22,8 @@ public:
           limit_(limit),
           costs_(request.costs + query * request.n_bits * 2),
           table_(costs_, request.n_bits, request.order),
-          scan_(table_, all_rows, *request.kernel, request.tuning, bound_),
+          scan_(table_, all_rows, *request.kernel, request.n_bits > request.tuning.narrow_max_bits,
+                bound_),
           look_at_(limit) {
         bound_.lower_to(radius);
     }

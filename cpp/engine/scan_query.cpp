@@ -81,12 +81,12 @@ double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t
     return seen.size() < k ? padding_distance : kth_smallest(seen.data(), seen.size(), k);
 }
 
-ScanQuery::ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel,
-                     const Tuning& tuning, SharedBound& bound, bool repeats)
+ScanQuery::ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel, bool wide,
+                     SharedBound& bound, bool repeats)
     : costs_(costs),
       kernel_(kernel),
       bound_(bound),
-      bounds_(std::in_place, costs, costs.n_bits() > tuning.narrow_max_bits),
+      bounds_(std::in_place, costs, wide),
       top_(k, repeats) {}
 
 void ScanQuery::scan(const BlockRows& rows, std::size_t begin, std::size_t end, Hit* hits) {

@@ -100,8 +100,8 @@ struct BlockList {
 
 class ScanQuery {
 public:
-    // `repeats`: rows may be met more than once.
-    ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel, const Tuning& tuning,
+    // `wide`: with 16-bit sums from the start. `repeats`: rows may be met more than once.
+    ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel, bool wide,
               SharedBound& bound, bool repeats = false);
 
     // Offers every row of blocks [begin, end) that can be among the K nearest. `hits` has room for

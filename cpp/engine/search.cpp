@@ -103,7 +103,8 @@ public:
         for (std::size_t q = 0; q < n_; ++q) {
             if (!has_left(q)) continue;
             queries.push_back(q);
-            scans.emplace_back(tables_[q], kept(), *request_.kernel, request_.tuning, bounds_[q]);
+            const bool wide = request_.n_bits > request_.tuning.narrow_max_scan_bits;
+            scans.emplace_back(tables_[q], kept(), *request_.kernel, wide, bounds_[q]);
         }
         scan_piece(scans, queries, line_.n_blocks() * piece / pieces_,
                    line_.n_blocks() * (piece + 1) / pieces_, checkpoint);
@@ -137,7 +138,8 @@ private:
     }
 
     void probe(std::size_t q, ProbeSpace& space, Checkpoint& checkpoint) {
-        ScanQuery scan(tables_[q], kept(), *request_.kernel, request_.tuning, bounds_[q], true);
+        const bool wide = request_.n_bits > request_.tuning.narrow_max_bits;
+        ScanQuery scan(tables_[q], kept(), *request_.kernel, wide, bounds_[q], true);
         for (std::size_t s = 0; s < request_.segments.size(); ++s) {
             const Segment& segment = request_.segments[s];
             const bool to_the_end = request_.method == Method::probe;

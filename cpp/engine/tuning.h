@@ -20,14 +20,15 @@ inline constexpr double narrow_steps = 250.0;
 // 8-bit tables are quantised anew when the threshold has fallen below this: half the precision.
 inline constexpr unsigned narrow_rescale_below = 128;
 
-// Scale of 16-bit sums: the current worst distance is about this many steps per nibble table.
-inline constexpr double wide_steps_per_table = 8.0;
+// Scale of 16-bit sums: the current worst distance is about this many steps per nibble table. With 8
+// there are up to 3x as many candidates where codes are duplicated, with 24 more entries are capped.
+inline constexpr double wide_steps_per_table = 16.0;
 
 // Where 8-bit sums let through so many rows that are not near, and more than one in so many of those
 // scanned, sums of 16 bits are used from then on: a large group of equal codes just beyond the bound
 // may lie within what 8 bits round off.
-inline constexpr std::size_t widen_after = 1024;
-inline constexpr std::size_t widen_share = 40;
+inline constexpr std::size_t widen_after = 4096;
+inline constexpr std::size_t widen_share = 80;
 
 // Bytes of codes that several queries pass over before the next ones are read: they stay in the
 // second-level cache.
@@ -41,18 +42,19 @@ inline constexpr std::size_t first_chunk_blocks = 16;
 
 // What a plane of a block costs a scan, in nanoseconds; more where blocks are long and come from
 // memory.
-inline constexpr double scan_plane_cost = 0.55;
-inline constexpr double scan_long_plane_cost = 0.01;
+inline constexpr double scan_plane_cost = 0.66;
+inline constexpr double scan_long_plane_cost = 0.0037;
 // And each neighbour wanted, for which many rows are verified; in all at most as much as the planes.
 inline constexpr double scan_neighbour_cost = 300.0;
 // What probing costs: one block of a list, and its planes; looking a key up; verifying a row that the
-// kernel lets through; preparing a query, and each of its bands; a round, and each band in it.
+// kernel lets through, and each byte of it; preparing a query, and each of its bands; a round, and each band in it.
 inline constexpr double block_cost = 20.0;
 inline constexpr double block_plane_cost = 3.2;
 inline constexpr double key_cost = 10.0;
-inline constexpr double candidate_cost = 10.0;
+inline constexpr double candidate_cost = 4.0;
+inline constexpr double candidate_byte_cost = 0.75;
 // So many of those for each neighbour wanted come with any search, and tell nothing.
-inline constexpr std::size_t usual_candidates = 16;
+inline constexpr std::size_t usual_candidates = 8;
 inline constexpr double probing_cost = 1300.0;
 inline constexpr double band_cost = 250.0;
 inline constexpr double round_cost = 250.0;
@@ -82,7 +84,7 @@ inline constexpr double early_round_share = 0.04;
 // Nor may it cost more than this share of a scan before there is a bound to predict from, and then
 // this one, or up to the next one a little more than was predicted.
 inline constexpr double first_limit = 0.1;
-inline constexpr double later_limit = 0.35;
+inline constexpr double later_limit = 0.3;
 inline constexpr double most_limit = 0.8;
 inline constexpr double over_predicted = 1.1;
 // Keys whose directory entries are fetched together, blocks between two looks at the bound, and the
@@ -115,8 +117,10 @@ struct Tuning {
     std::size_t warm_up_per_k = 8;
     // Codes longer than this many bits use 16-bit sums: with 8 bits each of the 2 tables a byte
     // loses half a step of 250 on average, and there are 3x as many candidates at 512 bits, 9x at
-    // 1024.
+    // 1024. In a scan 16 bits are 1.1-1.7x as fast from 256 bits on, and up to 1.15x slower at 160; in
+    // bands, where blocks are read one by one, 1.1-1.4x slower at 256.
     std::size_t narrow_max_bits = 256;
+    std::size_t narrow_max_scan_bits = 160;
     // Nanoseconds, by the estimates above, that the first round of probing may take.
     double first_round_cost = 1500.0;
     // A scan takes at least so many times as long as preparing to probe where probing is tried at

@@ -22,7 +22,7 @@ namespace {
 constexpr Tuning tunings[] = {
     {},
     {.first_round_cost = 0.0, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
-    {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0, .first_round_cost = 0.0,
+    {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0, .narrow_max_scan_bits = 0, .first_round_cost = 0.0,
      .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
     {.warm_up_rows = 32, .warm_up_per_k = 1, .first_round_cost = 1e5, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
 };
@@ -58,7 +58,7 @@ Probed probe(const Case& c, std::size_t k, const Kernel& kernel, const Tuning& t
     const CostTable table(c.costs.data(), c.n_bits, c.order);
     SharedBound shared;
     shared.lower_to(bound);
-    ScanQuery scan(table, k, kernel, tuning, shared, true);
+    ScanQuery scan(table, k, kernel, c.n_bits > tuning.narrow_max_bits, shared, true);
     const Segment segment = c.rows->view();
     ProbeQuery probing(segment, c.costs.data(), table, scan, space, tuning);
     const bool finished = probing.run(to_the_end, checkpoint);

@@ -119,9 +119,9 @@ constexpr Setup setups[] = {
     {"default", {}},
     {"short warm-up", {.warm_up_rows = 32, .warm_up_per_k = 1}},
     {"16-bit sums",
-     {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0, .first_round_cost = 0.0,
+     {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0, .narrow_max_scan_bits = 0, .first_round_cost = 0.0,
       .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0}},
-    {"8-bit sums", {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 8192}},
+    {"8-bit sums", {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 8192, .narrow_max_scan_bits = 8192}},
 };
 
 struct Run {
