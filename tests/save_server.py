@@ -1,14 +1,15 @@
 """A process that saves the same index again and again, each time in a child of its own.
 
 For test_save_faults.py. It reads folders from standard input, one to a line. For each it forks a
-child that waits for a byte on the pipe whose path comes with the folder, then saves; and it tells
-the child's number, and how it ended.
+child that stops itself, and saves when it is continued; and it tells the child's number, and how it
+ended.
 """
 
 from __future__ import annotations
 
 import os
 import resource
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -41,10 +42,9 @@ def new_index(old: bitweigh.Index) -> bitweigh.Index:
     return index
 
 
-def child(index: bitweigh.Index, folder: str, gate: str, most_bytes: int) -> int:
-    """Save when the gate opens; 0 if that went well, 3 if it raised OSError or MemoryError."""
-    with Path(gate).open("rb") as pipe:
-        pipe.read(1)
+def child(index: bitweigh.Index, folder: str, most_bytes: int) -> int:
+    """Save when continued; 0 if that went well, 3 if it raised OSError or MemoryError."""
+    os.kill(os.getpid(), signal.SIGSTOP)
     if most_bytes:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
     Path(BEGIN).exists()
@@ -66,10 +66,10 @@ def main() -> None:
     # What is imported or made at a first save must not be counted.
     index.save(sys.argv[1])
     for line in sys.stdin:
-        folder, gate, most_bytes = line.split()
+        folder, most_bytes = line.split()
         number = os.fork()
         if number == 0:
-            os._exit(child(index, folder, gate, int(most_bytes)))
+            os._exit(child(index, folder, int(most_bytes)))
         print(number, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]), flush=True)
 

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -166,3 +167,27 @@ def test_a_search_does_not_wait_for_a_writer() -> None:
     index._growth.banded_rows = 1
     with index._writing:
         assert index.search(COSTS[0], 5).ids.shape == (5,)
+
+
+def test_other_threads_run_while_many_ids_are_removed() -> None:
+    n = 2_000_000
+    rng = np.random.default_rng(0)
+    index = bitweigh.Index(8)
+    index.add(np.zeros((n, 1), dtype=np.uint8), 3 * rng.permutation(n))
+    ids = 3 * rng.permutation(n)
+    ticks = 0
+    done = threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not done.wait(0.01):
+            ticks += 1
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    started = time.monotonic()
+    index.remove(ids)
+    took = time.monotonic() - started
+    done.set()
+    thread.join()
+    assert ticks > took / 0.01 / 5

@@ -281,3 +281,61 @@ def test_a_later_format_is_refused_by_its_number(files: dict[str, bytes], tmp_pa
     write(tmp_path / "index", {**files, MANIFEST: sealed(later)})
     with pytest.raises(bitweigh.CorruptIndexError, match="format 9"):
         bitweigh.load(tmp_path / "index")
+
+
+def unsound(tmp_path: Path, files: dict[str, bytes]) -> bitweigh.CorruptIndexError:
+    """What verify finds in files whose checksums match."""
+    write(tmp_path / "unsound", repaired(files))
+    index = bitweigh.load(tmp_path / "unsound")
+    with pytest.raises(bitweigh.CorruptIndexError) as caught:
+        index.verify()
+    return caught.value
+
+
+def test_verify_finds_damage_in_the_removed_rows_of_a_mapped_index(
+    files: dict[str, bytes], tmp_path: Path
+) -> None:
+    name = next(name for name in files if name.startswith("removed-"))
+    raw = bytearray(files[name])
+    raw[130] ^= 4
+    write(tmp_path / "index", {**files, name: bytes(raw)})
+    with pytest.raises(bitweigh.CorruptIndexError, match="checksum") as caught:
+        bitweigh.load(tmp_path / "index", mmap=True).verify()
+    assert caught.value.path.name == name
+
+
+def test_verify_finds_a_lookup_of_ids_that_need_none(tmp_path: Path) -> None:
+    index = bitweigh.Index(20)
+    index.add(np.zeros((40, 3), dtype=np.uint8), np.random.default_rng(0).permutation(40) * 2)
+    index.save(tmp_path / "sound")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "sound").iterdir()}
+    manifest = json.loads(files[MANIFEST])
+    manifest["tail"] |= {"ids": None, "first_id": 0}
+    files[MANIFEST] = json.dumps(manifest, indent=1).encode()
+    assert "lookup" in unsound(tmp_path, files).reason
+
+
+def test_verify_names_the_folder_also_of_an_index_that_was_not_mapped(
+    files: dict[str, bytes], tmp_path: Path
+) -> None:
+    name = next(name for name in files if name.startswith("by_id-"))
+    raw = files[name]
+    files = {**files, name: raw[:128] + raw[132:136] + raw[128:132] + raw[136:]}
+    assert unsound(tmp_path, files).path == tmp_path / "unsound"
+
+
+def test_a_file_of_another_kind_than_its_field_is_refused(
+    files: dict[str, bytes], tmp_path: Path
+) -> None:
+    part = json.loads(files[MANIFEST])["segments"][0]
+    swapped = {
+        part["ids"]: part["ids"].replace("ids-", "by_id-"),
+        part["by_id"]: part["by_id"].replace("by_id-", "ids-"),
+    }
+    raw = files[MANIFEST]
+    for old, new in swapped.items():
+        raw = raw.replace(f'"{old}"'.encode(), f'"{new}"'.encode())
+    mutated = {swapped.get(name, name): content for name, content in files.items()}
+    write(tmp_path / "index", {**mutated, MANIFEST: sealed(raw)})
+    with pytest.raises(bitweigh.CorruptIndexError, match="such a file"):
+        bitweigh.load(tmp_path / "index")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -63,8 +64,6 @@ class Saves:
         self.old, self.template = old_index(), scratch / "template"
         self.new = new_index(self.old)
         self.old.save(self.template)
-        self.gate = scratch / "gate"
-        os.mkfifo(self.gate)
         self.server = subprocess.Popen(
             [sys.executable, str(SERVER), str(scratch / "first")],
             stdin=subprocess.PIPE,
@@ -87,12 +86,12 @@ class Saves:
         assert self.server.stdin is not None
         assert self.server.stdout is not None
         self.restore()
-        print(self.folder, self.gate, most_bytes, file=self.server.stdin, flush=True)
+        print(self.folder, most_bytes, file=self.server.stdin, flush=True)
         number = int(self.server.stdout.readline())
+        wait_for(number, "State:\tT")
         log = self.scratch / "log"
         tracer = self.trace(number, log, fault) if traced else None
-        with self.gate.open("wb") as pipe:
-            pipe.write(b"x")
+        os.kill(number, signal.SIGCONT)
         status = int(self.server.stdout.readline())
         if tracer is None:
             return Saved([], Counter(), "", status)
@@ -106,11 +105,9 @@ class Saves:
             tracer = subprocess.Popen(
                 ["strace", "-o", log, "-e", "trace=all", *inject, "-p", str(number)], stderr=output
             )
-        deadline = time.monotonic() + 20
-        while f"TracerPid:\t{tracer.pid}" not in Path(f"/proc/{number}/status").read_text():
-            if tracer.poll() is not None or time.monotonic() > deadline:
-                skip_or_fail(f"strace cannot attach: {said.read_text()}")
-            time.sleep(0.001)
+        if not wait_for(number, f"TracerPid:\t{tracer.pid}\n", tracer):
+            os.kill(number, signal.SIGKILL)
+            skip_or_fail(f"strace cannot attach: {said.read_text()}")
         return tracer
 
     def check(self, status: int) -> str:
@@ -127,6 +124,17 @@ class Saves:
         assert status in (0, 3, KILLED), f"the save ended with {status}"
         assert status != 0 or holds == ["new"], "a save that went well was lost"
         return holds[0]
+
+
+def wait_for(number: int, fact: str, tracer: subprocess.Popen[bytes] | None = None) -> bool:
+    """Wait until /proc says so of a process; False if the tracer ends before."""
+    deadline = time.monotonic() + 60
+    while fact not in Path(f"/proc/{number}/status").read_text():
+        if tracer is not None and tracer.poll() is not None:
+            return False
+        assert time.monotonic() < deadline, f"process {number} is not {fact!r}"
+        time.sleep(0.001)
+    return True
 
 
 def saved_from(log: str, status: int) -> Saved:

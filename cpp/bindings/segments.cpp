@@ -59,21 +59,25 @@ void locate(const SegmentList& list, const Ids& wanted, const Output<std::int32_
 std::optional<std::vector<std::pair<std::size_t, DeniedArrays>>> remove_ids(
     const SegmentList& list, const Ids& wanted, bool may_miss) {
     std::vector<std::vector<Row>> rows(list.arrays.size());
-    std::size_t found = 0;
-    for (std::size_t i = 0; i < wanted.shape(0); ++i) {
-        const std::optional<RowPlace> place = list.find(wanted.data()[i]);
-        if (place) {
-            rows[place->segment].push_back(place->row);
-            ++found;
-        }
-    }
-    if (found < wanted.shape(0) && !may_miss) return std::nullopt;
     std::vector<std::pair<std::size_t, DeniedArrays>> removed;
+    bool missing = false;
+    run_checked(nullptr, [&](Checkpoint& checkpoint) {
+        // What a lookup counts as towards the next look at Ctrl-C, in bytes.
+        constexpr std::size_t lookup_bytes = 8192;
+        for (std::size_t i = 0; i < wanted.shape(0) && !missing; ++i) {
+            const std::optional<RowPlace> place = list.find(wanted.data()[i]);
+            if (place) rows[place->segment].push_back(place->row);
+            missing = !place && !may_miss;
+            checkpoint.done(lookup_bytes);
+        }
+    });
+    if (missing) return std::nullopt;
     for (std::size_t s = 0; s < rows.size(); ++s) {
         if (rows[s].empty()) continue;
         const DeniedArrays before =
             list.removed[s] ? *list.removed[s] : DeniedArrays(list.arrays[s]->view.rows, std::nullopt);
-        removed.emplace_back(s, DeniedArrays(before.masks, before.rows.with(rows[s].data(), rows[s].size())));
+        removed.emplace_back(
+            s, DeniedArrays(before.masks, before.rows.with(rows[s].data(), rows[s].size())));
     }
     return removed;
 }

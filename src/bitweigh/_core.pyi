@@ -34,6 +34,13 @@ class Tuning:
     def narrow_max_bits(self, arg: int, /) -> None: ...
 
     @property
+    def narrow_max_scan_bits(self) -> int:
+        """And in a scan."""
+
+    @narrow_max_scan_bits.setter
+    def narrow_max_scan_bits(self, arg: int, /) -> None: ...
+
+    @property
     def first_round_cost(self) -> float:
         """Of probing, in nanoseconds."""
 

@@ -234,9 +234,7 @@ class Changeable:
         with self._writing:
             had_bands = any(part.segment.bands for part in self._state.parts())
             compacted = self._growth.compacted(self._state)
-            if had_bands:
-                compacted = self._growth.with_bands(compacted, self._growth.banded_rows)
-            self._state = compacted
+            self._state = self._growth.with_bands(compacted, 1) if had_bands else compacted
 
     def build(self) -> None:
         """Build the bands of all rows that have none yet.

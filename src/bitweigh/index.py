@@ -247,7 +247,9 @@ class Index(Lookups, Changeable):
         >>> index.verify()
 
         """
-        storage.verify(self._content(), Path() if self._source is None else self._source.folder)
+        storage.verify(
+            self._content(), Path("index") if self._source is None else self._source.folder
+        )
 
     def _content(self) -> storage.Content:
         return storage.Content(self._n_bits, self._bitorder, self._growth.band_options, self._state)
@@ -269,19 +271,19 @@ class Index(Lookups, Changeable):
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """Pickle the files of its folder, or, of a mapped index, where they are."""
         source = self._source
-        if source is not None and self._state is source.state:
+        if source is not None and self._state is source.mapped:
             return _from_source, (str(source.folder), source.checksum)
         return _from_files, (storage.to_files(self._content()),)
 
 
 class _Source(NamedTuple):
-    """Where an index is mapped from."""
+    """Where an index was loaded from."""
 
     folder: Path
     checksum: str
     """Of the manifest."""
-    state: State
-    """What was loaded."""
+    mapped: State | None
+    """What was mapped then."""
 
 
 def _from_source(folder: str, checksum: str) -> Index:
@@ -336,5 +338,5 @@ def load(path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | Non
 
     """
     content, checksum = storage.load(path, mmap, (not mmap) if verify is None else verify)
-    source = _Source(Path(path).resolve(), checksum, content.state) if mmap else None
+    source = _Source(Path(path).resolve(), checksum, content.state if mmap else None)
     return Index._of(content, source)

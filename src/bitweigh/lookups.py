@@ -139,6 +139,8 @@ class Lookups(Searchable):
         k = as_k(k)
         single = np.ndim(ids) == 0
         wanted = as_ids([ids] if single else ids)
+        if weights is not None and np.shape(weights) != (self._n_bits,):
+            raise ValueError(f"weights must have shape ({self._n_bits},), got {np.shape(weights)}")
         codes = self.codes_of(wanted)
         costs = from_weights(
             codes, np.ones(self._n_bits) if weights is None else weights, bitorder=self._bitorder

@@ -40,8 +40,6 @@ class Segment:
     """Empty where the segment is only scanned. With bands rows are in the first one's order."""
     refused: bool = False
     """Whether there was no memory for bands when they were wanted."""
-    mapped: bool = False
-    """Whether the arrays are those of files, in memory only while they are read."""
     files: dict[str, object] = field(default_factory=dict)
     """What storage knows of its arrays, so that none is hashed twice."""
     core: _core.Segment = field(init=False)
@@ -128,6 +126,8 @@ class Part:
 
     segment: Segment
     removed: _core.DeniedRows | None = None
+    files: dict[str, object] = field(default_factory=dict)
+    """What storage knows of `removed`."""
 
     def __len__(self) -> int:
         """Rows that are left."""

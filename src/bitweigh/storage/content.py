@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import _core
-from bitweigh.bands import Band, BandOptions
+from bitweigh.bands import BLOCK_ROWS, Band, BandOptions
 from bitweigh.checks import BitOrder
 from bitweigh.segments import Part, Segment
 from bitweigh.state import State
@@ -85,17 +85,14 @@ def stored_arrays(content: Content) -> tuple[Manifest, dict[str, StoredArray]]:
 def _stored_part(part: Part, arrays: dict[str, StoredArray]) -> StoredPart:
     segment = part.segment
 
-    def store(
-        kind: str, pieces: list[Array], shape: Shape, known: dict[str, object] | None = None
-    ) -> ArrayFile:
-        file = None if known is None else known.get(kind)
+    def store(kind: str, pieces: list[Array], shape: Shape, known: dict[str, object]) -> ArrayFile:
+        file = known.get(kind)
         if not isinstance(file, ArrayFile):
             dtype = pieces[0].dtype.newbyteorder("<").str
             header = header_of(dtype, shape)
             checksum = digest_of(header, *(_bytes_of(piece) for piece in pieces))
             file = ArrayFile(f"{kind}-{checksum}.npy", dtype, shape)
-            if known is not None:
-                known[kind] = file
+            known[kind] = file
         arrays[file.name] = StoredArray(file, pieces)
         return file
 
@@ -116,7 +113,7 @@ def _stored_part(part: Part, arrays: dict[str, StoredArray]) -> StoredPart:
         starts=of_segment("starts", starts, (sum(map(len, starts)),)),
         band_rows=of_segment("band_rows", band_rows, (len(band_rows), rows)),
         band_codes=of_segment("band_codes", band_codes, (len(band_codes), segment.blocks.size)),
-        removed=store("removed", [part.removed_masks()], (-(-rows // 32),))
+        removed=store("removed", [part.removed_masks()], (-(-rows // BLOCK_ROWS),), part.files)
         if part.removed_rows
         else None,
     )
@@ -126,19 +123,19 @@ def _bytes_of(array: Array) -> memoryview:
     return np.ascontiguousarray(array).view(np.uint8).reshape(-1).data
 
 
-def content_from(manifest: Manifest, read: ArrayReader, mapped: bool) -> Content:
+def content_from(manifest: Manifest, read: ArrayReader) -> Content:
     """An index of the arrays that `read` hands out, each asked for once."""
     arrays = {name: read(file) for name, file in manifest.files().items()}
     tail = manifest.tail
     state = State(
-        tuple(_part_from(part, manifest.n_bits, arrays, mapped) for part in manifest.segments),
-        None if tail is None else _part_from(tail, manifest.n_bits, arrays, mapped),
+        tuple(_part_from(part, manifest.n_bits, arrays) for part in manifest.segments),
+        None if tail is None else _part_from(tail, manifest.n_bits, arrays),
         manifest.next_id,
     )
     return Content(manifest.n_bits, manifest.bitorder, manifest.options, state)
 
 
-def _part_from(part: StoredPart, n_bits: int, arrays: dict[str, Array], mapped: bool) -> Part:
+def _part_from(part: StoredPart, n_bits: int, arrays: dict[str, Array]) -> Part:
     def array(file: ArrayFile | None) -> Any:  # noqa: ANN401
         return None if file is None else arrays[file.name]
 
@@ -158,8 +155,8 @@ def _part_from(part: StoredPart, n_bits: int, arrays: dict[str, Array], mapped: 
         range(part.ids, part.ids + part.rows) if isinstance(part.ids, int) else array(part.ids),
         array(part.by_id),
         tuple(bands),
-        mapped=mapped,
-        files={file.name.partition("-")[0]: file for file in part.files()},
+        files={file.kind: file for file in part.files()},
     )
     masks = array(part.removed)
-    return Part(segment, None if masks is None else _core.DeniedRows(part.rows, masks))
+    removed = None if masks is None else _core.DeniedRows(part.rows, masks)
+    return Part(segment, removed, {} if part.removed is None else {"removed": part.removed})

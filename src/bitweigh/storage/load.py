@@ -8,7 +8,7 @@ from pathlib import Path
 from bitweigh.results import CorruptIndexError
 from bitweigh.storage.content import Array, Content, content_from
 from bitweigh.storage.files import check_file, map_array, read_array, read_manifest
-from bitweigh.storage.manifest import ArrayFile, digest_of
+from bitweigh.storage.manifest import ArrayFile
 
 __all__ = ["load"]
 
@@ -33,7 +33,7 @@ def load(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Cont
             return map_array(folder, file)
 
         try:
-            return content_from(manifest, read, mapped), digest_of(manifest.to_bytes())
+            return content_from(manifest, read), manifest.checksum
         except FileNotFoundError as error:
             missing = Path(error.filename)
             if read_manifest(folder) == manifest:

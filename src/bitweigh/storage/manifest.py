@@ -59,6 +59,11 @@ class ArrayFile:
     shape: Shape
 
     @property
+    def kind(self) -> str:
+        """The field of a part that it stands in."""
+        return self.name.partition("-")[0]
+
+    @property
     def checksum(self) -> str:
         """XXH3 of all bytes of the file, 128 bits in hexadecimal."""
         return self.name[-36:-4]
@@ -106,6 +111,8 @@ class Manifest:
     options: BandOptions
     tail: StoredPart | None
     segments: tuple[StoredPart, ...]
+    checksum: str = ""
+    """Of the file that it was read from."""
 
     def parts(self) -> list[StoredPart]:
         """The tail, if there is one, and the segments."""
@@ -217,6 +224,7 @@ class _Reader:
             options,
             None if tail is None else self.part(tail, "tail", n_bits),
             tuple(self.part(one, f"segments[{i}]", n_bits) for i, one in enumerate(segments)),
+            body["checksum"],
         )
 
     def body(self, raw: bytes) -> dict[str, Any]:
@@ -284,8 +292,8 @@ class _Reader:
         self, body: dict[str, Any], name: str, where: str, dtypes: tuple[str, ...], shape: Shape
     ) -> ArrayFile:
         value = body.get(name)
-        if not isinstance(value, str) or not _NAME.fullmatch(value):
-            self.fail(f"{where}.{name} must be the name of a file of an index")
+        if not (isinstance(value, str) and _NAME.fullmatch(value) and value.startswith(f"{name}-")):
+            self.fail(f"{where}.{name} must be the name of such a file of an index")
         said = self.listed.get(value)
         if not isinstance(said, dict) or said.get("dtype") not in dtypes:
             self.fail(f"files must have {value} with dtype {' or '.join(dtypes)}")

@@ -13,9 +13,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from bitweigh.results import CorruptIndexError
 from bitweigh.storage.content import Content, stored_arrays
 from bitweigh.storage.files import read_manifest
-from bitweigh.storage.manifest import MANIFEST, PIECE_BYTES, is_own_name
+from bitweigh.storage.manifest import FORMAT, MANIFEST, PIECE_BYTES, is_own_name
 
 try:
     import fcntl
@@ -32,13 +33,13 @@ def save(content: Content, path: str | os.PathLike[str]) -> None:
     """Make the folder hold this index, or leave it as it was."""
     folder = Path(path)
     manifest, arrays = stored_arrays(content)
-    is_new = _make_folder(folder)
+    new_folders = _make_folder(folder)
     published = False
     try:
         with _locked(folder) as directory:
-            kept = _stored_names(folder)
+            wanted = sorted(arrays.keys() - _stored_names(folder))
             try:
-                for name in sorted(arrays.keys() - kept):
+                for name in wanted:
                     temporary = _write_synced(folder, name, arrays[name].data())
                     temporary.replace(folder / name)
                 os.fsync(directory)
@@ -49,34 +50,46 @@ def save(content: Content, path: str | os.PathLike[str]) -> None:
             except BaseException:
                 # Once the manifest may have been replaced, nobody knows which files are needed.
                 if not published:
-                    _clean(folder, kept)
+                    _remove(folder, [*wanted, MANIFEST])
                 raise
             _clean(folder, set(arrays))
     except BaseException:
-        if is_new and not published:
+        if not published:
             with contextlib.suppress(OSError):
-                folder.rmdir()
+                for own in new_folders:
+                    own.rmdir()
         raise
 
 
-def _make_folder(folder: Path) -> bool:
-    """Whether there was none."""
+def _make_folder(folder: Path) -> list[Path]:
+    """Make the folder and those above it that are missing; returns which, the lowest first."""
+    missing = [own for own in (folder, *folder.parents) if not own.exists()]
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
-        if not folder.is_dir():
-            raise FileExistsError(
-                errno.EEXIST, "is a file, not the folder of an index", str(folder)
-            ) from None
-        if not (folder / MANIFEST).exists():
-            others = [entry.name for entry in folder.iterdir() if not is_own_name(entry.name)]
-            if others:
-                raise FileExistsError(
-                    errno.EEXIST, f"the folder holds no index, but {others[0]!r}", str(folder)
-                ) from None
-        return False
-    _sync_folder(folder.parent)
-    return True
+        _refuse_others(folder)
+        return []
+    for own in missing:
+        _sync_folder(own.parent)
+    return missing
+
+
+def _refuse_others(folder: Path) -> None:
+    """Raise FileExistsError for what is neither an index nor what a save has left of one."""
+    reason = ""
+    manifest = folder / MANIFEST
+    if not folder.is_dir():
+        reason = "is a file, not the folder of an index"
+    elif manifest.exists():
+        # A damaged one may be replaced, somebody else's may not.
+        with manifest.open("rb") as file:
+            if FORMAT.encode() not in file.read(4096):
+                reason = f"its {MANIFEST} is not that of an index"
+    else:
+        others = [entry.name for entry in folder.iterdir() if not is_own_name(entry.name)]
+        reason = f"the folder holds no index, but {others[0]!r}" if others else ""
+    if reason:
+        raise FileExistsError(errno.EEXIST, reason, str(folder)) from None
 
 
 @contextlib.contextmanager
@@ -88,6 +101,9 @@ def _locked(folder: Path) -> Iterator[int]:
             fcntl.flock(directory, fcntl.LOCK_EX)
         yield directory
     finally:
+        if fcntl is not None:
+            # A child forked meanwhile has the folder open too: closing it here is not enough.
+            fcntl.flock(directory, fcntl.LOCK_UN)
         os.close(directory)
 
 
@@ -95,7 +111,7 @@ def _stored_names(folder: Path) -> set[str]:
     """The files of the index that the folder holds, as far as they are there and whole."""
     try:
         files = read_manifest(folder).files()
-    except (OSError, ValueError):
+    except (FileNotFoundError, CorruptIndexError):
         return set()
     return {name for name, file in files.items() if _is_whole(folder / name, file.nbytes)}
 
@@ -135,6 +151,15 @@ def _write_all(file: int, data: memoryview) -> int:
             raise OSError(errno.EIO, "nothing could be written")
         done += written
     return done
+
+
+def _remove(folder: Path, names: list[str]) -> None:
+    """Remove what this save has written, but for the manifest that was there before."""
+    with contextlib.suppress(OSError):
+        for name in names:
+            (folder / f"{name}.tmp").unlink(missing_ok=True)
+            if name != MANIFEST:
+                (folder / name).unlink(missing_ok=True)
 
 
 def _clean(folder: Path, kept: set[str]) -> None:

@@ -43,6 +43,8 @@ def _check(content: Content) -> None:
         _check_ids(part.segment, name)
         _check_codes(part.segment, content.bitorder, name)
         _check_bands(part.segment, content.bitorder, name)
+        if len(part.segment) % 32 and part.removed_masks()[-1] >> len(part.segment) % 32:
+            raise _UnsoundError(f"{name}: rows were removed that do not exist")
         all_ids.append(part.segment.ids_of(part.rows()))
     if not all_ids:
         return
@@ -55,6 +57,8 @@ def _check(content: Content) -> None:
 
 def _check_ids(segment: Segment, name: str) -> None:
     if isinstance(segment.ids, range):
+        if segment.by_id is not None:
+            raise _UnsoundError(f"{name}: ids that are counted have a lookup")
         return
     if int(segment.ids.min()) < 0:
         raise _UnsoundError(f"{name}: an id is negative")

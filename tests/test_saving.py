@@ -1,0 +1,100 @@
+"""What a save may touch and what it may not: other files, other indexes, locks, new folders."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_hostile_files import make_index, sealed
+
+import bitweigh
+from bitweigh.storage.manifest import MANIFEST
+
+# `bitweigh.storage.save` is the function.
+save_module = sys.modules["bitweigh.storage.save"]
+
+
+def small() -> bitweigh.Index:
+    index = bitweigh.Index(8)
+    index.add(np.zeros((3, 1), dtype=np.uint8))
+    return index
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_failed_save_removes_what_it_wrote_and_nothing_else(
+    later: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_index().save(tmp_path)
+    manifest = tmp_path / MANIFEST
+    if later:
+        # Of a format that this version does not read, it does not know which files are needed.
+        raw = manifest.read_bytes().replace(b'"version": 1', b'"version": 2')
+        manifest.write_bytes(sealed(raw))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    write_synced = save_module._write_synced
+
+    def write_until_full(folder: Path, name: str, data: Iterable[memoryview]) -> Path:
+        if name == MANIFEST:
+            raise OSError(28, "No space left on device")
+        return write_synced(folder, name, data)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(save_module, "_write_synced", write_until_full)
+    with pytest.raises(OSError, match="No space left"):
+        small().save(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_save_fails_at_once_where_the_old_manifest_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_index().save(tmp_path)
+    before = names(tmp_path)
+
+    def fail(folder: Path) -> None:
+        raise OSError(5, f"Input/output error in {folder}")
+
+    monkeypatch.setattr(save_module, "read_manifest", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        small().save(tmp_path)
+    assert names(tmp_path) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_save_does_not_wait_for_a_child_forked_during_the_last_one(tmp_path: Path) -> None:
+    with save_module._locked(tmp_path):
+        child = os.fork()
+        if child == 0:
+            time.sleep(5)
+            os._exit(0)
+    start = time.monotonic()
+    with save_module._locked(tmp_path):
+        took = time.monotonic() - start
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    assert took < 3
+
+
+def test_a_manifest_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text('{"name": "a browser extension"}')
+    with pytest.raises(FileExistsError, match=r"manifest\.json is not that of an index"):
+        small().save(tmp_path)
+    assert "browser" in (tmp_path / MANIFEST).read_text()
+
+
+def test_every_new_folder_is_synced_in_the_one_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(save_module, "_sync_folder", synced.append)
+    small().save(tmp_path / "a" / "b")
+    assert set(synced) == {tmp_path, tmp_path / "a"}
