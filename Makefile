@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.txt' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo reproduce test test-all tools bench bench-quick bench-engine lint stubs wheel clean
+.PHONY: help demo reproduce test test-all test-asan test-tsan tools bench bench-quick bench-engine lint stubs wheel clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -26,6 +26,12 @@ test: $(VENV)/test ## all tests and checks that need nothing but pip and a compi
 
 test-all: $(VENV)/test ## the same and those that need what `make tools` installs; fails without it
 	BITWEIGH_REQUIRE_TOOLS=1 $(BIN)/python -m pytest
+
+test-asan: $(VENV)/test ## damaged files and long lives, where a step out of bounds ends the run; some minutes
+	BITWEIGH_REQUIRE_TOOLS=1 $(BIN)/python -m pytest -s tests/test_sanitizers.py -k bounds
+
+test-tsan: $(VENV)/test ## threads that search beside a writer, where a race ends the run
+	BITWEIGH_REQUIRE_TOOLS=1 $(BIN)/python -m pytest -s tests/test_sanitizers.py -k race
 
 tools: ## install, by apt, what only the deeper tests need
 	sh tools/install_tools.sh

@@ -27,7 +27,10 @@ PROBE_TESTS = [
     for name in ("allocate", "band_query", "band_table", "probe")
 ]
 PROBE_SOURCES = [*ENGINE, *PROBE_TESTS]
-SOURCES = sorted({*ENGINE, *(ROOT / "cpp/tests").glob("*.cpp")} - {PAPER_TEST, *PROBE_TESTS})
+# And one that test_sanitizers.py builds.
+STRESS_TEST = ROOT / "cpp/tests/stress_test.cpp"
+OWN_PROGRAMS = {PAPER_TEST, *PROBE_TESTS, STRESS_TEST}
+SOURCES = sorted({*ENGINE, *(ROOT / "cpp/tests").glob("*.cpp")} - OWN_PROGRAMS)
 FLAGS = ["-std=c++20", "-O2", "-ffp-contract=off", "-Icpp", "-pthread"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SANITIZERS = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

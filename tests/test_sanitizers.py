@@ -1,0 +1,152 @@
+"""Builds with sanitizers: the module stays within bounds, searches and a writer do not race.
+
+`make test-asan` and `make test-tsan` run the two halves.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools_needed import need_tool, skip_or_fail
+
+ROOT = Path(__file__).parent.parent
+ALL_TESTS = os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1"
+# Where memory is at stake: damaged files, and everything that happens to an index.
+TESTS = ["tests/test_hostile_files.py", "tests/test_index.py", "tests/test_life.py"]
+MEMORY = "address,undefined"
+STRESS_TEST = ROOT / "cpp/tests/stress_test.cpp"
+ENGINE = sorted((ROOT / "cpp/engine").rglob("*.cpp"))
+FLAGS = ["-std=c++20", "-O1", "-g1", "-ffp-contract=off", "-Icpp", "-pthread"]
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+SECONDS = 10 if ALL_TESTS else 3
+
+# For `python -c`, with the folder of the build and what to do. A module without sanitizers would
+# pass every test.
+CHECKED = """
+import sys
+from pathlib import Path
+from bitweigh import _core
+site, task = sys.argv[1:3]
+module = Path(_core.__file__).resolve()
+assert module.is_relative_to(site), f"{module} is not what was built into {site}"
+for name in (b"__asan_report_load", b"__ubsan_handle"):
+    assert name in module.read_bytes(), f"{module} was built without sanitizers"
+assert "libasan" in Path("/proc/self/maps").read_text(), "the runtime is not loaded"
+exec(task)
+"""
+RUN_TESTS = """
+import pytest
+options = ["-q", "-s", "-p", "no:faulthandler", "-p", "no:cacheprovider"]
+sys.exit(pytest.main([*options, *sys.argv[3:]]))
+"""
+STEP_OUT = """
+import bitweigh, numpy as np
+too_long = np.lib.stride_tricks.as_strided(np.zeros((1000, 8), np.uint8), (1001, 8))
+bitweigh.Index(64).add(too_long)
+print("went on")
+"""
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def compiler_with(sanitizers: str, folder: Path) -> str:
+    """g++; skips or fails where a program that it builds with these does not link or start."""
+    if sys.platform != "linux":
+        skip_or_fail("the sanitizers are used as they are on Linux")
+    compiler = need_tool("g++")
+    source = folder / "empty.cpp"
+    source.write_text("int main() {}")
+    command = [compiler, f"-fsanitize={sanitizers}", str(source), "-o", str(folder / "empty")]
+    for step in (command, [str(folder / "empty")]):
+        if subprocess.run(step, capture_output=True, check=False).returncode != 0:
+            skip_or_fail(f"{compiler} has no -fsanitize={sanitizers} here")
+    return compiler
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if not ALL_TESTS:
+        pytest.skip("takes minutes: `make test-asan` and `make test-all` run it")
+    return compiler_with(MEMORY, tmp_path_factory.mktemp("compiler"))
+
+
+@pytest.fixture(scope="module")
+def site(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the library as it is now, built with sanitizers."""
+    folder = tmp_path_factory.mktemp("site").resolve()
+    settings = [
+        f"cmake.define.BITWEIGH_SANITIZE={MEMORY}",
+        f"cmake.define.CMAKE_CXX_COMPILER={compiler}",
+        "install.strip=false",
+        "build-dir=build/sanitized/{wheel_tag}",
+    ]
+    chosen = [part for setting in settings for part in ("--config-settings", setting)]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    run(*pip, "--target", folder, *chosen, ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(compiler: str, site: Path) -> dict[str, str]:
+    """In which Python loads the module from there."""
+    # The runtime must be the first to load, before a Python that was built without it. It looks for
+    # what throws exceptions only then.
+    names = ("libasan.so", "libstdc++.so")
+    return os.environ | {
+        "LD_PRELOAD": " ".join(run(compiler, f"-print-file-name={n}").strip() for n in names),
+        "PYTHONPATH": str(site),
+        # Python's own allocator would hide where one object ends and the next begins.
+        "PYTHONMALLOC": "malloc",
+        # Python leaves memory behind when it ends. What cannot be had is an error to raise.
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
+
+
+@pytest.mark.tools
+@pytest.mark.timeout(1200)
+def test_a_step_out_of_bounds_ends_the_process(site: Path, environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CHECKED, site, STEP_OUT],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "went on" not in done.stdout
+    assert done.returncode != 0
+    assert "AddressSanitizer: heap-buffer-overflow" in done.stderr, done.stderr
+    assert "cpp/engine/" in done.stderr, done.stderr
+
+
+@pytest.mark.tools
+@pytest.mark.timeout(3600)
+def test_damaged_files_and_long_lives_stay_within_bounds(
+    site: Path, environment: dict[str, str]
+) -> None:
+    command = [sys.executable, "-c", CHECKED, site, RUN_TESTS, *TESTS]
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    assert done.returncode == 0, "a test failed, or a sanitizer found what is reported above"
+
+
+@pytest.mark.tools
+def test_searches_and_a_writer_do_not_race(tmp_path: Path) -> None:
+    compiler = compiler_with("thread", tmp_path)
+    program = tmp_path / "stress_test"
+    sources = [STRESS_TEST, *ENGINE]
+    said = run(compiler, *FLAGS, "-fsanitize=thread", *WARNINGS, *sources, "-o", program)
+    assert said == "", said
+    done = subprocess.run(
+        [program, str(SECONDS)], env=os.environ | {"TSAN_OPTIONS": "halt_on_error=1"}, check=False
+    )
+    assert done.returncode == 0, "a race, or an answer of no state; see above"
