@@ -23,6 +23,7 @@ from benchmarks.engine.clock import (
     typical,
 )
 from benchmarks.engine.sections import Codes, Costs, Display, Report, Settings, indexed, load
+from benchmarks.hashed import HasherName
 from bitweigh.reproduce.formats import MISSING
 from bitweigh.searching import Method
 
@@ -33,6 +34,8 @@ _ENDS = (10_000, 1_000_000)
 SHAPES: dict[int, tuple[int, ...]] = {64: _ALL, 128: _ENDS, 256: _ENDS, 512: _ALL}
 """Rows by bits; of a real set at most those that it has."""
 WORDS = "word vectors"
+ITQ_BITS = 64
+"""Of word vectors hashed by ITQ too, which takes no more bits than they have dimensions."""
 KS = (1, 10, 100, 1000)
 N_QUERIES = 128
 BATCH = 64
@@ -103,8 +106,11 @@ def _code_sets(n: int, n_bits: int, settings: Settings, display: Display) -> Ite
     yield _CodeSet("skewed bits", _skewed(n, n_bits), costs)
     yield _CodeSet("duplicated codes", _duplicated(codes, n), costs)
     with suppress(NoDataError):
-        words, own_costs = _words(n_bits, settings, display)
+        words, own_costs = _words(n_bits, "lsh", settings, display)
         yield _CodeSet(WORDS, words[:n], own_costs)
+        if n_bits == ITQ_BITS:
+            words, own_costs = _words(n_bits, "itq", settings, display)
+            yield _CodeSet(f"{WORDS}, ITQ", words[:n], own_costs)
 
 
 def _skewed(n: int, n_bits: int) -> Codes:
@@ -124,9 +130,11 @@ def _duplicated(codes: Codes, n: int) -> Codes:
 
 
 # Of one length at a time: the shapes of a length follow each other, and hashing takes seconds.
-@lru_cache(maxsize=1)
-def _words(n_bits: int, settings: Settings, display: Display) -> tuple[Codes, Costs]:
-    return load("glove", None, n_bits, settings, display)
+@lru_cache(maxsize=2)
+def _words(
+    n_bits: int, hasher: HasherName, settings: Settings, display: Display
+) -> tuple[Codes, Costs]:
+    return load("glove", None, n_bits, settings, display, hasher)
 
 
 def _measure(own: _CodeSet, index: bitweigh.Index, k: int, rounds: int) -> HardFigures:

@@ -14,7 +14,7 @@ from rich.progress import Progress
 import bitweigh
 from benchmarks import data
 from benchmarks.data import Kind
-from benchmarks.hashed import Codes
+from benchmarks.hashed import Codes, HasherName
 
 __all__ = ["Codes", "Costs", "Display", "Report", "Settings", "indexed", "load"]
 
@@ -61,7 +61,12 @@ class Display:
 
 
 def load(
-    kind: Kind, n: int | None, n_bits: int, settings: Settings, display: Display
+    kind: Kind,
+    n: int | None,
+    n_bits: int,
+    settings: Settings,
+    display: Display,
+    hasher: HasherName = "lsh",
 ) -> tuple[Codes, Costs]:
     """Codes, as many as the settings allow, and 1000 queries; NoDataError without the real data."""
     rows = None if n is None else min(n, settings.rows)
@@ -72,6 +77,7 @@ def load(
         rows,
         n_bits,
         settings.data,
+        hasher=hasher,
         on_chunk=partial(display.doing, doing),
         memory_map=True,
     )

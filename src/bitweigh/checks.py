@@ -149,7 +149,7 @@ def as_array(values: object, name: str) -> NDArray[Any]:
         raise TypeError(f"{name} must be a plain array, got a masked array: its mask would be lost")
     try:
         if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
-            array = np.from_dlpack(values)  # type: ignore[arg-type]
+            array = np.from_dlpack(values)
         else:
             array = np.asarray(values)
     except ValueError as error:
