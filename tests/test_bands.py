@@ -8,8 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bitweigh
-from bitweigh.bands import BandOptions
-from bitweigh.checks import BitOrder
+from bitweigh.bands import BandLayout, BandOptions, layout_of
+from bitweigh.checks import BitOrder, Codes
+from bitweigh.segments import Segment
+
+
+def layout_for(options: BandOptions, codes: Codes, n_bits: int, bitorder: BitOrder) -> BandLayout:
+    return layout_of(codes, n_bits, bitorder, *options.shape(len(codes), n_bits))
 
 
 def filled(n: int, n_bits: int = 64, **options: int) -> bitweigh.Index:
@@ -46,7 +51,7 @@ def test_bands_take_distinct_bits_of_the_code(
 ) -> None:
     bits = np.random.default_rng(n).random((n, n_bits)) < 0.3
     codes = np.packbits(bits, axis=1, bitorder=bitorder)
-    layout = BandOptions(bands, band_bits).layout(codes, n_bits, bitorder)
+    layout = layout_for(BandOptions(bands, band_bits), codes, n_bits, bitorder)
     taken = np.concatenate(layout)
     assert len(np.unique(taken)) == len(taken)
     assert taken.max() < n_bits
@@ -64,14 +69,14 @@ def test_bits_that_say_the_same_go_to_different_bands(bitorder: BitOrder) -> Non
     bits[:, 2] = bits[:, 0] & (rng.random(8000) < 0.95)
     bits[:, 3] = rng.permutation(8000) < 3600
     codes = np.packbits(bits, axis=1, bitorder=bitorder)
-    layout = BandOptions(2, 2).layout(codes, 4, bitorder)
+    layout = layout_for(BandOptions(2, 2), codes, 4, bitorder)
     assert sorted(band.tolist() for band in layout) == [[0, 3], [1, 2]]
 
 
 def test_a_bit_that_never_changes_is_left_out_where_not_all_are_wanted() -> None:
     bits = np.random.default_rng(0).random((3000, 24)) < 0.5
     bits[:, [3, 17]] = True
-    taken = np.concatenate(BandOptions(2, 11).layout(np.packbits(bits, axis=1), 24, "big"))
+    taken = np.concatenate(layout_for(BandOptions(2, 11), np.packbits(bits, axis=1), 24, "big"))
     assert sorted(set(range(24)) - set(taken.tolist())) == [3, 17]
 
 
@@ -152,3 +157,16 @@ def test_explain_says_what_was_done_and_why() -> None:
     given_up = index.explain(np.random.default_rng(1).standard_normal((64, 2)), 10)
     assert given_up.plan == "probe, then scan"
     assert index.explain(costs, 300_000).reason == "as many codes are wanted as there are"
+
+
+def test_rows_are_not_unpacked_where_there_is_no_memory_for_bands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index = filled(5000, memory_limit=0)
+
+    def unpack(*_: object) -> None:
+        raise AssertionError("rows were unpacked for nothing")
+
+    monkeypatch.setattr(Segment, "codes", unpack)
+    index.build()
+    assert index.explain(np.ones((64, 2)), 1).segments[0].bands == 0

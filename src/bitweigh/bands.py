@@ -24,6 +24,7 @@ __all__ = [
     "BandOptions",
     "build_bands",
     "first_order",
+    "layout_of",
     "rows_of",
     "sorted_by_band",
 ]
@@ -77,22 +78,11 @@ class BandOptions:
     memory_limit: int | None = None
     """Bytes that an index may take with its bands."""
 
-    def layout(
-        self, codes: Codes, n_bits: int, bitorder: BitOrder, id_bytes: int = 8, others: int = 0
-    ) -> BandLayout:
-        """The bits of each band for these rows; empty if the memory does not allow any.
+    def shape(self, n: int, n_bits: int, id_bytes: int = 8, others: int = 0) -> tuple[int, int]:
+        """How many bands of how many bits for n rows; none if the memory does not allow any.
 
         `id_bytes` are those of an id, `others` those that the rest of the index takes.
         """
-        count, width = self.shape(len(codes), n_bits, id_bytes, others)
-        if count == 0:
-            return ()
-        if count == 1 or n_bits > MOST_SPREAD_BITS:
-            return contiguous_layout(n_bits, count, width)
-        return spread_layout(codes, n_bits, count, width, bitorder)
-
-    def shape(self, n: int, n_bits: int, id_bytes: int = 8, others: int = 0) -> tuple[int, int]:
-        """How many bands of how many bits for n rows; none if the memory does not allow any."""
         count, width = self.wanted(n, n_bits)
         # The first band takes its directory only: its rows are the segment's own.
         directory = 4 * 2**width + 4
@@ -125,6 +115,13 @@ class BandOptions:
         else:
             count = min(MOST_COPIES, max(1, round(n_bits / usual)))
         return count, min(most, self.band_bits or min(max(usual, spread), n_bits // count))
+
+
+def layout_of(codes: Codes, n_bits: int, bitorder: BitOrder, count: int, width: int) -> BandLayout:
+    """The bits of each of `count` bands of at most `width` bits, for these rows."""
+    if count == 1 or n_bits > MOST_SPREAD_BITS:
+        return contiguous_layout(n_bits, count, width)
+    return spread_layout(codes, n_bits, count, width, bitorder)
 
 
 def contiguous_layout(n_bits: int, count: int, width: int) -> BandLayout:

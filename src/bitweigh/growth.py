@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import _core
-from bitweigh.bands import BandOptions
+from bitweigh.bands import BandOptions, layout_of
 from bitweigh.checks import BitOrder, Codes, Ids
 from bitweigh.segments import Part, Segment, is_ascending
 from bitweigh.state import State
@@ -100,11 +100,13 @@ class Growth:
         segment = part.segment
         if not segment.wants_bands or len(segment) < least_rows:
             return part
-        codes, ids = part.codes_and_ids()
         id_bytes = 4 if segment.largest_id < 2**32 else 8
-        layout = self.band_options.layout(codes, self.n_bits, self.bitorder, id_bytes, others)
-        if not layout:
-            return Part(replace(segment, refused=True), part.removed)
+        # Before the rows are unpacked: there may be no memory for that either.
+        count, width = self.band_options.shape(len(part), self.n_bits, id_bytes, others)
+        if count == 0:
+            return Part(replace(segment, refused=True), part.removed, part.files)
+        codes, ids = part.codes_and_ids()
+        layout = layout_of(codes, self.n_bits, self.bitorder, count, width)
         return Part(Segment.build(codes, ids, self.n_bits, layout, self.bitorder))
 
 
