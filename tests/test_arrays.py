@@ -1,4 +1,4 @@
-"""Arrays of other libraries: what offers its memory as an array is taken, the rest refused by name."""
+"""Arrays of other libraries: taken where they offer their memory as one, else refused by name."""
 
 from __future__ import annotations
 
