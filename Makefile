@@ -10,13 +10,13 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.txt' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo reproduce test test-all test-asan test-tsan tools bench bench-quick bench-engine lint stubs wheel clean
+.PHONY: help demo reproduce test test-all test-asan test-tsan tools bench bench-quick bench-engine docs lint stubs wheel clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
-demo: $(VENV)/demo ## real data, hashed, weighed, searched and checked, in under a minute
-	$(BIN)/python -m bitweigh.demo
+demo: $(VENV)/demo ## search real documents by meaning, offline: ten queries, three ways side by side; a minute
+	$(BIN)/python -m bitweigh.demo < /dev/null
 
 reproduce: $(VENV)/cli ## the paper's experiments, repeated; writes a report into build/paper-reproduction
 	$(BIN)/bitweigh paper reproduce --out build/paper-reproduction $(REPRODUCE)
@@ -46,6 +46,10 @@ bench-quick: $(VENV)/bench ## some of them, in under five minutes
 bench-engine: $(VENV)/bench ## the engine by its own clock; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks.engine --out build/engine.json --markdown docs/benchmarks.md $(BENCH)
 
+docs: $(VENV)/docs ## the documentation as a site, in build/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -n -c docs -d build/doctrees . build/docs
+	@echo 'Open build/docs/index.html'
+
 lint: $(VENV)/test ## format and check the Python sources
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -64,6 +68,6 @@ clean: ## remove everything that the commands here made
 $(BIN)/pip:
 	$(PYTHON) -m venv --clear $(VENV)
 
-$(VENV)/cli $(VENV)/demo $(VENV)/test $(VENV)/bench: $(VENV)/%: $(BIN)/pip pyproject.toml CMakeLists.txt $(SOURCES)
+$(VENV)/cli $(VENV)/demo $(VENV)/test $(VENV)/bench $(VENV)/docs: $(VENV)/%: $(BIN)/pip pyproject.toml CMakeLists.txt $(SOURCES)
 	$(BIN)/pip install --quiet --upgrade-strategy only-if-needed '.[$*]'
 	@touch $@

@@ -33,7 +33,7 @@ def run(*command: str | Path) -> str:
     return done.stdout
 
 
-def test_the_wheel_works_alone_with_numpy(tmp_path: Path) -> None:
+def test_the_wheel_works_alone_with_numpy_and_xxhash(tmp_path: Path) -> None:
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", tmp_path, ROOT)
     (wheel,) = tmp_path.glob("bitweigh-*.whl")
     tag = "cp311-cp311" if sys.version_info < (3, 12) else "cp312-abi3"
@@ -43,12 +43,13 @@ def test_the_wheel_works_alone_with_numpy(tmp_path: Path) -> None:
     (core,) = [name for name in names if "_core." in name and name.endswith(".so")]
     assert ("abi3" in core) == ("abi3" in tag)
     assert set(names) >= {f"bitweigh/reproduce/{name}" for name in READ_BY_THE_REPORT}
+    assert "bitweigh/demo/texts/python.txt" in names
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
     installed = run(python, "-m", "pip", "list", "--format=freeze").lower()
     packages = {line.split("==")[0] for line in installed.split()}
-    assert packages - {"pip", "setuptools"} == {"bitweigh", "numpy"}
+    assert packages - {"pip", "setuptools"} == {"bitweigh", "numpy", "xxhash"}
     assert run(python, "-c", USE).strip() == "searched"
     command = subprocess.run(
         [tmp_path / "venv" / "bin" / "bitweigh", "--version"],

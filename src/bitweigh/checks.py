@@ -74,6 +74,9 @@ def as_codes(codes: object, n_bits: int, bitorder: BitOrder, name: str = "codes"
         hint = ""
         if array.ndim == 2 and array.shape[1] == n_bits:
             hint = f"; pack bits with np.packbits(bits, axis=1, bitorder={bitorder!r})"
+        elif array.ndim == 2 and array.shape[1] > 0:
+            last = 8 * array.shape[1]
+            hint = f": codes of {last - 7} to {last} bits, so n_bits must be one of these"
         raise ValueError(
             f"{name} must have shape (n, {n_bytes}) for n_bits={n_bits}, got {array.shape}{hint}"
         )

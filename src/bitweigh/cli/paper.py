@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -70,10 +69,6 @@ def reproduce_command(
     except KeyboardInterrupt:
         console.print(f"stopped; {out / NAME}.json has what was measured", soft_wrap=True)
         raise typer.Exit(130) from None
-    except (OSError, ImportError, ValueError) as error:
-        # One line however long: a terminal wraps it, and a log keeps it whole.
-        console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise typer.Exit(1) from None
     results.save(out / f"{NAME}.json")
     write_csv(results, out / f"{NAME}.csv")
     write_report(results, out / f"{NAME}.html")
@@ -97,8 +92,7 @@ def report_command(
     try:
         results = Results.load(records)
     except (ValueError, KeyError, TypeError) as error:
-        typer.echo(f"error: {records} holds no records of `reproduce`: {error}", err=True)
-        raise typer.Exit(1) from None
+        raise ValueError(f"{records} holds no records of `reproduce`: {error}") from None
     write_csv(results, records.with_suffix(".csv"))
     write_report(results, records.with_suffix(".html"))
     typer.echo(records.with_suffix(".html"))

@@ -1,1 +1,1 @@
-"""A tour on real data in under a minute: ``python -m bitweigh.demo``."""
+"""Semantic search over real documents, offline: `bitweigh demo`, or ``python -m bitweigh.demo``."""

@@ -4,8 +4,38 @@ A hasher's ``project`` gives one real number per bit, ``g``; its ``transform`` g
 whose bit is ``g > threshold_``. What one row becomes never depends on the rows beside it.
 """
 
+import os
+
+from bitweigh.hashers import files
+from bitweigh.hashers.base import Hasher
 from bitweigh.hashers.itq import ITQ
 from bitweigh.hashers.lsh import LSH
 from bitweigh.hashers.sign import Sign
 
-__all__ = ["ITQ", "LSH", "Sign"]
+__all__ = ["ITQ", "LSH", "Sign", "load"]
+
+KINDS: tuple[type[Hasher], ...] = (ITQ, LSH, Sign)
+
+
+def load(path: str | os.PathLike[str]) -> Hasher:
+    """The hasher that its `save` wrote to a file.
+
+    Raises
+    ------
+    CorruptIndexError
+        If the file is damaged or holds anything else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from bitweigh import hashers
+    >>> hasher = hashers.Sign().fit(np.ones((1, 3)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hasher.save(Path(folder) / "hasher.npz")
+    ...     hashers.load(Path(folder) / "hasher.npz").transform([[1.0, -1.0, 1.0]])
+    array([[160]], dtype=uint8)
+
+    """
+    return files.read(path, KINDS)

@@ -7,7 +7,7 @@ Invariant: a row's projection and code depend on that row and the fitted hasher 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,8 @@ class Hasher(Estimator, ABC):
     n_features_in_: int
     n_bits_: int
     threshold_: NDArray[np.float64]
+
+    _counts: ClassVar[tuple[str, ...]] = ("n_features_in_", "n_bits_")
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 scikit-learn's
         """Learn from vectors, at most `max_fit_rows` of them, drawn by `seed`.
@@ -148,6 +150,36 @@ class Hasher(Estimator, ABC):
 
         """
         return self.fit(X, y).transform(X)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Names of the columns of `transform`, the bytes of a code, as scikit-learn makes them.
+
+        Parameters
+        ----------
+        input_features : n_features names, optional
+            Only their number is looked at.
+
+        Returns
+        -------
+        object (n_bytes,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bitweigh.hashers import LSH
+        >>> LSH(16).fit(np.eye(4)).get_feature_names_out()
+        array(['lsh0', 'lsh1'], dtype=object)
+
+        """
+        self._need_fitted()
+        if input_features is not None and len(np.asarray(input_features)) != self.n_features_in_:
+            raise ValueError(
+                "input_features should have length equal to number of features "
+                f"({self.n_features_in_}), got {len(np.asarray(input_features))}"
+            )
+        prefix = type(self).__name__.lower()
+        names = [f"{prefix}{number}" for number in range((self.n_bits_ + 7) // 8)]
+        return np.array(names, dtype=object)
 
     def __sklearn_tags__(self) -> object:
         """scikit-learn's description of a transformer; only scikit-learn asks for it."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh.checks import BitOrder, as_integer
 from bitweigh.hashers.base import LinearHasher
+from bitweigh.hashers.estimator import Shape
 from bitweigh.hashers.vectors import blocks, mean_of
 
 __all__ = ["ITQ"]
@@ -60,6 +61,13 @@ class ITQ(LinearHasher):
     """
 
     quantisation_errors_: NDArray[np.float64]
+
+    _learned: ClassVar[dict[str, Shape]] = {
+        "mean_": ("n_features_in_",),
+        "projection_": ("n_features_in_", "n_bits_"),
+        "threshold_": ("n_bits_",),
+        "quantisation_errors_": (None,),
+    }
 
     def __init__(
         self,

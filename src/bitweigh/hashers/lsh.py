@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh.checks import BitOrder
 from bitweigh.hashers.base import LinearHasher
+from bitweigh.hashers.estimator import Shape
 from bitweigh.hashers.vectors import mean_of
 
 __all__ = ["LSH"]
@@ -47,6 +48,12 @@ class LSH(LinearHasher):
     ((1000, 8), (3, 64))
 
     """
+
+    _learned: ClassVar[dict[str, Shape]] = {
+        "mean_": ("n_features_in_",),
+        "projection_": ("n_features_in_", "n_bits_"),
+        "threshold_": ("n_bits_",),
+    }
 
     def __init__(
         self,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh.checks import MAX_BITS, BitOrder
 from bitweigh.hashers.base import Hasher
+from bitweigh.hashers.estimator import Shape
 from bitweigh.hashers.vectors import blocks
 
 __all__ = ["Sign"]
@@ -48,6 +49,8 @@ class Sign(Hasher):
            [192]], dtype=uint8)
 
     """
+
+    _learned: ClassVar[dict[str, Shape]] = {"threshold_": ("n_bits_",)}
 
     def __init__(
         self,

@@ -12,41 +12,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_out", "as_vectors", "blocks", "mean_of", "sample_rows"]
+__all__ = ["as_out", "as_vectors", "blocks", "mean_of", "sample_rows", "unit_rows"]
 
 # Values of a block: 2 MB as float64, so that a block and its projection stay in cache.
 BLOCK_VALUES = 2**18
 
 
-def as_vectors(X: object, owner: str, n_features: int | None = None) -> NDArray[Any]:  # noqa: N803
+def as_vectors(
+    X: object,  # noqa: N803
+    owner: str,
+    n_features: int | None = None,
+    *,
+    name: str = "X",
+) -> NDArray[Any]:
     """Real vectors ``(n, n_features)``, in the dtype that came and not copied.
 
     Strings, complex and sparse data are refused here; NaN and infinities by `blocks`, so that
     nothing is read twice.
     """
     if type(X).__module__.startswith("scipy.sparse"):
-        raise TypeError("X must be dense, got sparse data: use X.toarray()")
+        raise TypeError(f"{name} must be dense, got sparse data: use {name}.toarray()")
     if isinstance(X, np.ma.MaskedArray):
-        raise TypeError("X must be a plain array, got a masked array: its mask would be lost")
+        raise TypeError(f"{name} must be a plain array, got a masked array: its mask would be lost")
     try:
         array: NDArray[Any] = np.asarray(X)
     except ValueError as error:
-        raise ValueError(f"X must be an array, got a ragged sequence: {error}") from None
+        raise ValueError(f"{name} must be an array, got a ragged sequence: {error}") from None
     if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: X must be real, got {array.dtype}")
+        raise ValueError(f"Complex data not supported: {name} must be real, got {array.dtype}")
     if array.dtype.kind == "O":
         array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"X must be numbers, got {array.dtype}")
+        raise ValueError(f"{name} must be numbers, got {array.dtype}")
     if array.ndim != 2:
         raise ValueError(
-            f"X must have shape (n, n_features), got {array.shape}. Reshape your data: a single "
-            "vector is X[np.newaxis]"
+            f"{name} must have shape (n, n_features), got {array.shape}. Reshape your data: a "
+            f"single vector is {name}[np.newaxis]"
         )
     if n_features is not None and array.shape[1] != n_features:
         raise ValueError(
-            f"X has {array.shape[1]} features, but {owner} is expecting {n_features} features as "
-            "input"
+            f"{name} has {array.shape[1]} features, but {owner} is expecting {n_features} features "
+            "as input"
         )
     return array
 
@@ -79,7 +85,9 @@ def sample_rows(
     return taken
 
 
-def blocks(vectors: NDArray[Any], n_bits: int = 1) -> Iterator[tuple[int, NDArray[np.float64]]]:
+def blocks(
+    vectors: NDArray[Any], n_bits: int = 1, *, name: str = "X"
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """The rows as finite float64 in blocks, each with the number of its first row.
 
     A block has as many rows as keep it, and `n_bits` numbers for each, within `BLOCK_VALUES`.
@@ -92,7 +100,8 @@ def blocks(vectors: NDArray[Any], n_bits: int = 1) -> Iterator[tuple[int, NDArra
             row, column = np.argwhere(~finite)[0]
             value = "NaN" if np.isnan(block[row, column]) else "infinity"
             raise ValueError(
-                f"X must be finite, got {value} at X[{start + row}, {column}] of the rows used"
+                f"{name} must be finite, got {value} at {name}[{start + row}, {column}] of the "
+                "rows used"
             )
         yield start, block
 
@@ -103,3 +112,22 @@ def mean_of(vectors: NDArray[Any]) -> NDArray[np.float64]:
     for _, block in blocks(vectors):
         total += block.sum(axis=0)
     return total / len(vectors)
+
+
+def unit_rows(
+    block: NDArray[np.float64], first: int = 0, *, name: str = "X"
+) -> NDArray[np.float64]:
+    """The rows of a block, each divided by its length; `first` is the number of the first.
+
+    A row is divided by its largest value before, so that no square overflows or vanishes.
+    """
+    largest = np.abs(block).max(axis=1, keepdims=True, initial=0.0)
+    if not largest.all():
+        row = first + int(np.argmin(largest != 0))
+        raise ValueError(
+            f"{name} must have no zero vectors, which have no cosine, got {name}[{row}] of the "
+            "rows used"
+        )
+    scaled = block / largest
+    unit: NDArray[np.float64] = scaled / np.sqrt((scaled**2).sum(axis=1, keepdims=True))
+    return unit

@@ -10,30 +10,25 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bitweigh.results import CorruptIndexError
+from bitweigh.storage.atomic import locked as _locked
+from bitweigh.storage.atomic import make_folder
+from bitweigh.storage.atomic import sync_folder as _sync_folder
+from bitweigh.storage.atomic import write_synced as _write_synced
 from bitweigh.storage.content import Content, stored_arrays
 from bitweigh.storage.files import read_manifest
-from bitweigh.storage.manifest import FORMAT, MANIFEST, PIECE_BYTES, is_own_name
-
-try:
-    import fcntl
-except ImportError:  # not on Windows, where two processes must not save to one folder at a time
-    fcntl = None  # type: ignore[assignment]
+from bitweigh.storage.manifest import FORMAT, MANIFEST, is_own_name
 
 __all__ = ["save"]
-
-# Synced at once: a Ctrl-C waits for a sync to end.
-SYNC_BYTES = 1 << 25
 
 
 def save(content: Content, path: str | os.PathLike[str]) -> None:
     """Make the folder hold this index, or leave it as it was."""
     folder = Path(path)
     manifest, arrays = stored_arrays(content)
-    new_folders = _make_folder(folder)
+    new_folders = make_folder(folder, _refuse_others, _sync_folder)
     published = False
     try:
         with _locked(folder) as directory:
@@ -61,19 +56,6 @@ def save(content: Content, path: str | os.PathLike[str]) -> None:
         raise
 
 
-def _make_folder(folder: Path) -> list[Path]:
-    """Make the folder and those above it that are missing; returns which, the lowest first."""
-    missing = [own for own in (folder, *folder.parents) if not own.exists()]
-    try:
-        folder.mkdir(parents=True)
-    except FileExistsError:
-        _refuse_others(folder)
-        return []
-    for own in missing:
-        _sync_folder(own.parent)
-    return missing
-
-
 def _refuse_others(folder: Path) -> None:
     """Raise FileExistsError for what is neither an index nor what a save has left of one."""
     reason = ""
@@ -90,21 +72,6 @@ def _refuse_others(folder: Path) -> None:
         reason = f"the folder holds no index, but {others[0]!r}" if others else ""
     if reason:
         raise FileExistsError(errno.EEXIST, reason, str(folder)) from None
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[int]:
-    """One process, and one thread of it, saves to a folder at a time. A kill releases the lock."""
-    directory = os.open(folder, os.O_RDONLY)
-    try:
-        if fcntl is not None:
-            fcntl.flock(directory, fcntl.LOCK_EX)
-        yield directory
-    finally:
-        if fcntl is not None:
-            # A child forked meanwhile has the folder open too: closing it here is not enough.
-            fcntl.flock(directory, fcntl.LOCK_UN)
-        os.close(directory)
 
 
 def _stored_names(folder: Path) -> set[str]:
@@ -124,35 +91,6 @@ def _is_whole(path: Path, nbytes: int) -> bool:
         return False
 
 
-def _write_synced(folder: Path, name: str, data: Iterable[memoryview]) -> Path:
-    """Write what is to become a file of this name, and sync it."""
-    temporary = folder / f"{name}.tmp"
-    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-    try:
-        unsynced = 0
-        for piece in data:
-            for first in range(0, len(piece), PIECE_BYTES):
-                written = _write_all(file, piece[first : first + PIECE_BYTES])
-                unsynced += written
-                if unsynced >= SYNC_BYTES:
-                    os.fsync(file)
-                    unsynced = 0
-        os.fsync(file)
-    finally:
-        os.close(file)
-    return temporary
-
-
-def _write_all(file: int, data: memoryview) -> int:
-    done = 0
-    while done < len(data):
-        written = os.write(file, data[done:])
-        if written <= 0:
-            raise OSError(errno.EIO, "nothing could be written")
-        done += written
-    return done
-
-
 def _remove(folder: Path, names: list[str]) -> None:
     """Remove what this save has written, but for the manifest that was there before."""
     with contextlib.suppress(OSError):
@@ -168,11 +106,3 @@ def _clean(folder: Path, kept: set[str]) -> None:
         for path in list(folder.iterdir()):
             if is_own_name(path.name) and path.name != MANIFEST and path.name not in kept:
                 path.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    directory = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

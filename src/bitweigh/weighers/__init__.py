@@ -4,7 +4,38 @@ A weigher is fitted on a hasher's projections of training rows, and turns the pr
 into the costs that a search takes.
 """
 
+import os
+
+from bitweigh.hashers import files
 from bitweigh.weighers.asym import Asym
+from bitweigh.weighers.base import Weigher
+from bitweigh.weighers.inner_product import InnerProduct
 from bitweigh.weighers.wh import Wh
 
-__all__ = ["Asym", "Wh"]
+__all__ = ["Asym", "InnerProduct", "Wh", "load"]
+
+KINDS: tuple[type[Weigher], ...] = (Asym, InnerProduct, Wh)
+
+
+def load(path: str | os.PathLike[str]) -> Weigher:
+    """The weigher that its `save` wrote to a file.
+
+    Raises
+    ------
+    CorruptIndexError
+        If the file is damaged or holds anything else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from bitweigh import weighers
+    >>> weigher = weighers.Asym().fit(np.array([[-1.0], [2.0]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     weigher.save(Path(folder) / "weigher.npz")
+    ...     weighers.load(Path(folder) / "weigher.npz").costs(np.array([0.5]))
+    array([[2.25, 2.25]])
+
+    """
+    return files.read(path, KINDS)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bitweigh.hashers.estimator import Shape
 from bitweigh.weighers.base import Weigher, as_projected
 
 __all__ = ["Asym"]
@@ -48,6 +49,8 @@ class Asym(Weigher):
 
     means_: NDArray[np.float64]
 
+    _learned: ClassVar[dict[str, Shape]] = {"thresholds_": ("n_bits_",)}
+
     def __init__(self, variant: Literal["expectation", "lower_bound"] = "expectation") -> None:
         """Store the parameter; `fit` checks it."""
         self.variant = variant
@@ -86,6 +89,10 @@ class Asym(Weigher):
         self.thresholds_ = own
         self.n_bits_ = len(own)
         return self
+
+    def _sizes(self) -> dict[str, Shape]:
+        means: dict[str, Shape] = {"means_": ("n_bits_", 2)}
+        return {**self._learned, **(means if self.variant == "expectation" else {})}
 
     def _costs(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.variant == "expectation":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,10 @@ class Weigher(Estimator, ABC):
 
     n_bits_: int
     thresholds_: NDArray[np.float64]
+
+    @abstractmethod
+    def fit(self, projected: ArrayLike, thresholds: ArrayLike | None = None) -> Self:
+        """Learn from a hasher's projections (n, n_bits) and its thresholds."""
 
     def costs(self, projected_queries: ArrayLike) -> NDArray[np.float64]:
         """Costs of queries, as `Index.search` takes them.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh.checks import as_integer
 from bitweigh.evaluation import euclidean_top
+from bitweigh.hashers.estimator import Shape
 from bitweigh.weighers.base import Weigher, as_projected
 
 __all__ = ["Wh"]
@@ -59,6 +60,8 @@ class Wh(Weigher):
     """
 
     sigmas_: NDArray[np.float64]
+
+    _learned: ClassVar[dict[str, Shape]] = {"sigmas_": ("n_bits_",), "thresholds_": ("n_bits_",)}
 
     def __init__(self, *, n_neighbours: int = 10, n_rows: int = 2000, seed: int = 0) -> None:
         """Store the parameters; `fit` checks them."""

@@ -1,0 +1,149 @@
+"""How good codes are: ``python -m benchmarks.quality [--data DIR] [--markdown FILE.md]``.
+
+The share of the ten nearest vectors that are found by their codes: with plain Hamming distance,
+with weights, and with weights and a second look at 100 candidates. Real sets need ``--data``;
+without it scikit-learn's digits are measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from benchmarks import report
+from bitweigh import costs, datasets, evaluation, weighers
+from bitweigh.hashers import ITQ, LSH
+from bitweigh.hashers.base import Hasher
+from bitweigh.vector_index import VectorIndex
+
+__all__ = ["Line", "Vectors", "digits", "measure", "real_sets"]
+
+K = 10
+BITS = (32, 64, 128, 256)
+_SEED = 20200207
+_WAYS = ("plain Hamming", "Asym", "Wh", "Asym + rerank")
+
+
+class Vectors(NamedTuple):
+    """Rows to search and queries that are not among them."""
+
+    name: str
+    rows: NDArray[Any]
+    queries: NDArray[Any]
+
+
+class Line(NamedTuple):
+    """What is found of the true neighbours, one way after another."""
+
+    hasher: str
+    n_bits: int
+    precision: list[float]
+
+
+def digits() -> Vectors:
+    """scikit-learn's images of digits, 64 grey levels each."""
+    from sklearn.datasets import load_digits
+
+    images = load_digits(return_X_y=True)[0].astype(np.float32)
+    images = images[np.random.default_rng(_SEED).permutation(len(images))]
+    return Vectors("digits", images[200:], images[:200])
+
+
+def real_sets(folder: Path, n_rows: int, n_queries: int) -> Iterator[Vectors]:
+    """The first rows and queries of the real sets that are in a folder; the loaders shuffle."""
+    loaders: dict[str, Callable[[], datasets.Dataset]] = {
+        "GloVe word vectors of length 1": lambda: datasets.glove(folder, seed=_SEED, unit=True),
+        "dense SIFT descriptors": lambda: datasets.dsift(folder, seed=_SEED),
+        "four SIFT descriptors side by side": lambda: datasets.dsift512(folder, seed=_SEED),
+        "CNN features of CIFAR-10": lambda: datasets.cifar(folder, seed=_SEED),
+    }
+    for name, load in loaders.items():
+        try:
+            held = load()
+        except FileNotFoundError:
+            continue
+        yield Vectors(name, held.base[:n_rows], held.queries[:n_queries])
+
+
+def measure(data: Vectors, fit_rows: int) -> Iterator[Line]:
+    """A line for each hasher and number of bits that it can make."""
+    rows, queries = (own.astype(np.float32) for own in (data.rows, data.queries))
+    truth = evaluation.euclidean_top(rows, queries, K)
+    for n_bits in BITS:
+        kinds: list[Hasher] = [LSH(n_bits, max_fit_rows=fit_rows)]
+        if n_bits <= rows.shape[1]:
+            kinds.append(ITQ(n_bits, max_fit_rows=fit_rows))
+        for hasher in kinds:
+            found = _found(hasher, rows, queries)
+            precision = [evaluation.precision_at_k(ids, truth) for ids in found]
+            yield Line(type(hasher).__name__, n_bits, precision)
+
+
+def _found(
+    hasher: Hasher, rows: NDArray[np.float32], queries: NDArray[np.float32]
+) -> Iterator[NDArray[np.int64]]:
+    """The ids that each way finds, (nq, K)."""
+    index = VectorIndex(hasher=hasher, rerank="float32").fit(rows)
+    index.add(rows)
+    own, codes = index.hasher, index.index
+    plain = costs.hamming(own.transform(queries), codes.n_bits)
+    projected = own.project(queries)
+    sample = rows[: hasher.max_fit_rows]
+    wh = weighers.Wh().fit(own.project(sample), own.threshold_, vectors=sample)
+    for asked in (plain, index.weigher.costs(projected), wh.costs(projected)):
+        yield codes.search(asked, K).ids
+    yield index.search(queries, K).ids
+
+
+def section(data: Vectors, lines: list[Line]) -> str:
+    """The lines as markdown."""
+    n, d = data.rows.shape
+    title = f"### {data.name}: {n:,} vectors of {d} numbers, {len(data.queries)} queries"
+    rows = [
+        [
+            f"{line.hasher}, {line.n_bits} bits",
+            str(line.n_bits // 8),
+            *(f"{share:.3f}" for share in line.precision),
+        ]
+        for line in lines
+    ]
+    return f"{title}\n\n{report.table(['codes', 'bytes', *_WAYS], rows)}"
+
+
+def main() -> None:
+    """Measure every set, print the tables or put them between a file's markers."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
+    parser.add_argument("--data", type=Path, help="folder with the real data sets")
+    parser.add_argument("--rows", type=int, default=100_000, help="of each set, at most (100000)")
+    parser.add_argument("--queries", type=int, default=500, help="of each set, at most (500)")
+    parser.add_argument(
+        "--fit-rows", type=int, default=20_000, help="that hashers and weighers learn from (20000)"
+    )
+    parser.add_argument(
+        "--markdown", type=Path, help="put the tables between the quality markers of this file"
+    )
+    arguments = parser.parse_args()
+    sets: Iterator[Vectors] = iter([digits()])
+    if arguments.data is not None:
+        sets = real_sets(arguments.data, arguments.rows, arguments.queries)
+    console = Console()
+    sections = []
+    for data in sets:
+        console.print(f"measuring {data.name}", style="dim")
+        sections.append(section(data, list(measure(data, arguments.fit_rows))))
+    if not sections:
+        parser.error(f"none of the real sets is in {arguments.data}")
+    text = "\n\n".join(sections)
+    if arguments.markdown is not None:
+        report.write_between_markers(arguments.markdown, "quality", text)
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""bitweigh as ann-benchmarks runs an algorithm: fit once, then query by query, or all at once.
+
+Needs neither ann-benchmarks nor its files; docs/ann-benchmarks.md says how to put it there. What is
+returned is row numbers, never padding: the runner takes them for rows of its training set.
+"""
+# ruff: noqa: N803 X is the runner's name
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bitweigh.checks import as_choice, as_integer, as_k, as_n_bits
+from bitweigh.costs import hamming
+from bitweigh.hashers import ITQ, LSH
+from bitweigh.hashers.base import LinearHasher
+from bitweigh.hashers.vectors import as_vectors, sample_rows
+from bitweigh.index import Index
+from bitweigh.weighers import Asym
+
+__all__ = ["Bitweigh", "BitweighHamming"]
+
+# Rows that the weigher is fitted on, at most: their projections lie in memory.
+WEIGHER_ROWS = 100_000
+
+
+def _base() -> type:
+    """The runner's base class, where it is installed."""
+    try:
+        from ann_benchmarks.algorithms.base.module import (  # type: ignore[import-not-found, unused-ignore]
+            BaseANN,
+        )
+    except ImportError:
+        return object
+    base: type = BaseANN
+    return base
+
+
+_BaseANN: Any = _base()
+
+
+class _Algorithm(_BaseANN):  # type: ignore[misc, unused-ignore]
+    """What the runner calls of both: timing on one thread, batches on all of them."""
+
+    _index: Index | None = None
+    _results: list[NDArray[np.int64]]
+
+    def query(self, q: ArrayLike, n: int) -> NDArray[np.int64]:
+        """The rows of the n nearest to one query, nearest first, on one thread."""
+        return self._answers(np.asarray(q)[np.newaxis], n, 1)[0]
+
+    def batch_query(self, X: ArrayLike, n: int) -> None:
+        """Look for the n nearest to each query, on all threads; `get_batch_results` has them."""
+        self._results = self._answers(np.asarray(X), n, None)
+
+    def get_batch_results(self) -> list[NDArray[np.int64]]:
+        """The rows that the last `batch_query` found, for each query."""
+        return self._results
+
+    def get_memory_usage(self) -> float:
+        """Kilobytes of what was built; 0 before `fit`."""
+        return 0.0 if self._index is None else self._bytes() / 1024
+
+    def done(self) -> None:
+        """Let go of what was built."""
+        self._index = None
+
+    def _bytes(self) -> int:
+        return self._fitted().memory().total
+
+    def _fitted(self) -> Index:
+        if self._index is None:
+            raise ValueError(f"{self} has no data: call fit first")
+        return self._index
+
+    def _answers(
+        self, queries: NDArray[Any], n: int, threads: int | None
+    ) -> list[NDArray[np.int64]]:
+        raise NotImplementedError
+
+
+class Bitweigh(_Algorithm):
+    """Float vectors: hashed, searched exactly by weighted distance, and reranked.
+
+    Parameters
+    ----------
+    metric : "angular" or "euclidean"
+        The runner's distance.
+    n_bits : int
+        Bits of a code.
+    hasher : "auto", "itq" or "lsh"
+        "auto" is ITQ where there are as many dimensions as bits, and LSH where there are not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bitweigh.ann_benchmarks import Bitweigh
+    >>> X = np.random.default_rng(0).standard_normal((1000, 32)).astype(np.float32)
+    >>> algorithm = Bitweigh("euclidean", 64)
+    >>> algorithm.fit(X)
+    >>> algorithm.set_query_arguments(10)
+    >>> algorithm.query(X[7], 3)[0]
+    np.int64(7)
+    >>> str(algorithm)
+    'bitweigh(metric=euclidean, n_bits=64, hasher=auto, rerank=10)'
+
+    """
+
+    def __init__(self, metric: str, n_bits: int, hasher: str = "auto") -> None:
+        """Store and check the arguments."""
+        self._metric = as_choice(metric, "metric", ("angular", "euclidean"))
+        self._n_bits = as_n_bits(n_bits)
+        self._hasher_name = as_choice(hasher, "hasher", ("auto", "itq", "lsh"))
+        self._rerank = 1
+
+    def fit(self, X: ArrayLike) -> None:
+        """Hash the rows and index their codes. The rows are kept, for reranking."""
+        rows = self._as_rows(X)
+        itq = self._hasher_name == "itq" or (
+            self._hasher_name == "auto" and self._n_bits <= rows.shape[1]
+        )
+        self._hasher: LinearHasher = (ITQ if itq else LSH)(self._n_bits).fit(rows)
+        some = sample_rows(rows, WEIGHER_ROWS, np.random.default_rng(0))
+        self._weigher = Asym().fit(self._hasher.project(some), self._hasher.threshold_)
+        index = Index(self._n_bits)
+        index.add(self._hasher.transform(rows))
+        index.build()
+        self._rows, self._index = rows, index
+
+    def set_query_arguments(self, rerank: int) -> None:
+        """Take the best of so many times n rows by their true distance; 1 for none of that."""
+        self._rerank = as_integer(rerank, "rerank", 1, 2**31)
+
+    def get_additional(self) -> dict[str, Any]:
+        """What the runner stores with the results."""
+        return {"n_bits": self._n_bits, "rerank": self._rerank}
+
+    def __str__(self) -> str:
+        """The name of this algorithm and its arguments, as the runner stores it."""
+        return (
+            f"bitweigh(metric={self._metric}, n_bits={self._n_bits}, hasher={self._hasher_name}, "
+            f"rerank={self._rerank})"
+        )
+
+    def done(self) -> None:
+        """Let go of what was built."""
+        super().done()
+        self._rows = np.empty((0, 0), np.float32)
+
+    def _bytes(self) -> int:
+        return super()._bytes() + self._rows.nbytes
+
+    def _as_rows(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Rows as float32, of length 1 where angles are wanted: Euclid then ranks by angle."""
+        rows = np.asarray(as_vectors(X, "Bitweigh"), np.float32)
+        if self._metric == "euclidean":
+            return rows
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True).astype(np.float32)
+        lengths[lengths == 0] = 1
+        units: NDArray[np.float32] = rows / lengths
+        return units
+
+    def _answers(
+        self, queries: NDArray[Any], n: int, threads: int | None
+    ) -> list[NDArray[np.int64]]:
+        index = self._fitted()
+        own = self._as_rows(queries)
+        costs = self._weigher.costs(self._hasher.project(own))
+        most = min(as_k(n) * self._rerank, len(index))
+        found = index.search(costs, most, threads=threads).ids
+        if self._rerank == 1:
+            return list(found)
+        return [self._nearest(query, ids, n) for query, ids in zip(own, found, strict=True)]
+
+    def _nearest(
+        self, query: NDArray[np.float32], ids: NDArray[np.int64], n: int
+    ) -> NDArray[np.int64]:
+        gaps = self._rows[ids] - query
+        return ids[np.argsort(np.einsum("ij,ij->i", gaps, gaps), kind="stable")[:n]]
+
+
+class BitweighHamming(_Algorithm):
+    """Unpacked bits: searched exactly by Hamming distance.
+
+    Parameters
+    ----------
+    metric : "hamming"
+        The runner's distance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bitweigh.ann_benchmarks import BitweighHamming
+    >>> X = np.random.default_rng(0).random((1000, 100)) < 0.5  # bool, as in the runner's files
+    >>> algorithm = BitweighHamming()
+    >>> algorithm.fit(X)
+    >>> algorithm.query(X[7], 3)[0]
+    np.int64(7)
+
+    """
+
+    def __init__(self, metric: str = "hamming") -> None:
+        """Check the argument."""
+        as_choice(metric, "metric", ("hamming",))
+
+    def fit(self, X: ArrayLike) -> None:
+        """Pack the bits and index them."""
+        bits = self._as_bits(X)
+        index = Index(bits.shape[1])
+        index.add(np.packbits(bits, axis=1))
+        index.build()
+        self._index = index
+
+    def set_query_arguments(self) -> None:
+        """Nothing can be chosen: the answer is exact."""
+
+    def get_additional(self) -> dict[str, Any]:
+        """What the runner stores with the results."""
+        return {"n_bits": self._fitted().n_bits}
+
+    def __str__(self) -> str:
+        """The name of this algorithm, as the runner stores it."""
+        return "bitweigh(metric=hamming)"
+
+    def _answers(
+        self, queries: NDArray[Any], n: int, threads: int | None
+    ) -> list[NDArray[np.int64]]:
+        index = self._fitted()
+        packed = np.packbits(self._as_bits(queries), axis=1)
+        found = index.search(hamming(packed, index.n_bits), n, threads=threads).ids
+        return [ids[ids >= 0] for ids in found]
+
+    def _as_bits(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Unpacked bits (n, n_bits), from booleans or integers 0 and 1."""
+        array = np.asarray(X)
+        if array.ndim != 2 or array.dtype.kind not in "biu":
+            raise TypeError(
+                f"X must be unpacked bits, bool (n, n_bits), got {array.dtype} {array.shape}"
+            )
+        if array.dtype != np.bool_ and array.size and (array.min() < 0 or array.max() > 1):
+            raise ValueError(
+                f"X must be unpacked bits, 0 or 1, got {array.min()} to {array.max()}; unpack "
+                "bytes with np.unpackbits(X, axis=1)"
+            )
+        return array.astype(np.bool_)

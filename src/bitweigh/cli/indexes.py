@@ -1,0 +1,68 @@
+"""Indexes in folders: which kind one is, opening it, adding rows with a bar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+
+from bitweigh import Index, load
+from bitweigh.checks import Ids
+from bitweigh.cli.files import naming
+from bitweigh.cli.progress import progress
+from bitweigh.vector_index import VectorIndex
+
+__all__ = ["AnyIndex", "add_rows", "codes_in", "kind_of", "opened"]
+
+AnyIndex: TypeAlias = Index | VectorIndex
+
+# Rows that are added between two steps of the bar.
+_AT_ONCE = 1 << 18
+
+
+def opened(folder: Path, *, mmap: bool = False) -> AnyIndex:
+    """The index in a folder, of codes or of vectors."""
+    _need_folder(folder)
+    if (folder / "vectors.json").exists():
+        return VectorIndex.load(folder, mmap=mmap)
+    if (folder / "manifest.json").exists():
+        return load(folder, mmap=mmap)
+    raise FileNotFoundError(
+        f"{folder}: there is no index in this folder; `bitweigh build INPUT -o FOLDER` makes one"
+    )
+
+
+def _need_folder(folder: Path) -> None:
+    if not folder.exists():
+        raise FileNotFoundError(
+            f"{folder}: there is no such folder; `bitweigh build INPUT -o {folder}` makes an index"
+        )
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file; an index is a folder: give its name")
+
+
+def kind_of(index: AnyIndex) -> str:
+    """What its rows are: "code" or "vector"."""
+    return "code" if isinstance(index, Index) else "vector"
+
+
+def codes_in(index: AnyIndex) -> Index:
+    """The index of the codes."""
+    return index if isinstance(index, Index) else index.index
+
+
+def add_rows(
+    index: AnyIndex, rows: NDArray[Any], ids: Ids | None, path: Path, *, replace: bool = False
+) -> None:
+    """Add rows of a file, a part after the other so that a bar can move."""
+    with progress("adding", len(rows), "rows") as done:
+        for first in range(0, len(rows), _AT_ONCE):
+            part = slice(first, first + _AT_ONCE)
+            with naming(path, first):
+                index.add(
+                    rows[part],
+                    None if ids is None else ids[part],
+                    on_duplicate="replace" if replace else "error",
+                )
+            done(len(rows[part]))

@@ -1,0 +1,369 @@
+"""Binary-quantised embeddings, ranked by their inner product with a float query.
+
+Owns the two layouts that embedding packages give such embeddings in, and the scores. The codes are
+in an `Index`, and the answer is exact: every embedding is ranked, not a shortlist.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bitweigh.changing import OnDuplicate, OnMissing
+from bitweigh.checks import Codes, Floats, Ids, as_array, as_choice, as_integer
+from bitweigh.costs import inner_product
+from bitweigh.index import Index, load
+
+__all__ = ["BinaryEmbeddings", "ScoredResult", "quantize"]
+
+Precision: TypeAlias = Literal["ubinary", "binary"]
+
+# "binary" is "ubinary" less 128, which is the same as this bit flipped.
+_SHIFT = np.uint8(128)
+
+
+class ScoredResult(NamedTuple):
+    """The k embeddings with the largest scores, largest first; equal scores in ascending id.
+
+    Where there are fewer than k embeddings, the rest is padded with score -inf and id -1. A single
+    query gives arrays of shape ``(k,)``.
+    """
+
+    scores: NDArray[np.float64]
+    """float64 (nq, k)"""
+    ids: NDArray[np.int64]
+    """int64 (nq, k)"""
+
+
+def quantize(x: ArrayLike, precision: Precision = "ubinary") -> NDArray[np.uint8 | np.int8]:
+    """One bit per dimension: whether it is greater than 0.
+
+    Gives what ``sentence_transformers.quantize_embeddings`` gives, without that package.
+
+    Parameters
+    ----------
+    x : float (dim,) or (n, dim)
+        Embeddings, without NaN.
+    precision : "ubinary" or "binary"
+        "ubinary" is ``np.packbits(x > 0, axis=-1)``, "binary" is that minus 128.
+
+    Returns
+    -------
+    uint8 ("ubinary") or int8 ("binary"), (n_bytes,) or (n, n_bytes), n_bytes = dim / 8 rounded up
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bitweigh.embeddings import quantize
+    >>> x = np.array([[0.3, -0.1, 0.2, 0.0, 0.7, -0.5, -0.2, 0.4]], dtype=np.float32)
+    >>> quantize(x)
+    array([[169]], dtype=uint8)
+    >>> quantize(x, "binary")
+    array([[41]], dtype=int8)
+
+    """
+    kind = as_choice(precision, "precision", ("ubinary", "binary"))
+    array = as_array(x, "x")
+    if array.dtype.kind != "f":
+        raise TypeError(f"x must be float embeddings, got {array.dtype}")
+    if array.ndim not in (1, 2):
+        raise ValueError(f"x must have shape (dim,) or (n, dim), got {array.shape}")
+    if np.isnan(array).any():
+        place = np.argwhere(np.isnan(array))[0].tolist()
+        raise ValueError(f"x must not have NaN, got one at x{place}")
+    packed: Codes = np.packbits(array > 0, axis=-1)
+    return packed if kind == "ubinary" else (packed ^ _SHIFT).view(np.int8)
+
+
+class BinaryEmbeddings:
+    """Embeddings of one bit per dimension, searched with float queries.
+
+    The score of an embedding is the inner product of the query with its bits: what is otherwise
+    used to rescore a shortlist, here for all embeddings. Answers are exact, with equal scores in
+    ascending id. Threads may search while others change it.
+
+    Parameters
+    ----------
+    dim : int
+        Dimensions of an embedding before it was quantised, 1 to 8192.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bitweigh
+    >>> from bitweigh.embeddings import BinaryEmbeddings, quantize
+    >>> x = np.random.default_rng(1).standard_normal((1000, 64)).astype(np.float32)  # (1000, 64)
+    >>> embeddings = BinaryEmbeddings(dim=64)
+    >>> embeddings.add(quantize(x))  # (1000, 8) uint8
+    >>> scores, ids = embeddings.search(x[:3], k=5)  # (3, 5) float64, (3, 5) int64
+    >>> ids[:, 0]
+    array([0, 1, 2])
+
+    """
+
+    def __init__(self, dim: int) -> None:
+        """Make an empty collection."""
+        self._index = Index(as_integer(dim, "dim", 1, 8192))
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of an embedding before it was quantised."""
+        return self._index.n_bits
+
+    @property
+    def index(self) -> Index:
+        """The index of the codes, with all that it can do."""
+        return self._index
+
+    @property
+    def ids(self) -> Ids:
+        """All ids in ascending order, int64 (n,)."""
+        return self._index.ids
+
+    def __len__(self) -> int:
+        """Return the number of embeddings."""
+        return len(self._index)
+
+    def __contains__(self, id: object) -> bool:  # noqa: A002
+        """Whether there is an embedding with this id."""
+        return id in self._index
+
+    def __repr__(self) -> str:
+        """Say what is in it."""
+        return f"<bitweigh.BinaryEmbeddings: {len(self)} embeddings of {self.dim} dimensions>"
+
+    def add(
+        self,
+        embeddings: ArrayLike,
+        ids: ArrayLike | None = None,
+        *,
+        on_duplicate: OnDuplicate = "error",
+    ) -> None:
+        """Add quantised embeddings; their dtype says which of the two layouts they have.
+
+        Parameters
+        ----------
+        embeddings : uint8 or int8 (n, n_bytes)
+            uint8 is what the precision "ubinary" gives, ``np.packbits(x > 0, axis=-1)``; int8 what
+            "binary" gives, that minus 128. n_bytes is dim / 8 rounded up.
+        ids : int64 (n,), optional
+            Ids of your own, not negative and distinct. By default the numbers from the largest id
+            ever used plus one on, starting at 0.
+        on_duplicate : "error" or "replace"
+            What to do where an id is there already: refuse all embeddings, or replace the one that
+            has it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong dtype or shape, or an id is negative, repeated or in use.
+            Nothing has been added then.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bitweigh.embeddings import BinaryEmbeddings
+        >>> embeddings = BinaryEmbeddings(dim=16)
+        >>> embeddings.add(np.array([[3, 255]], dtype=np.uint8), ids=[10])
+        >>> embeddings.add(np.array([[-125, 127]], dtype=np.int8), ids=[20])
+        >>> embeddings.index.codes_of([10, 20])
+        array([[  3, 255],
+               [  3, 255]], dtype=uint8)
+
+        """
+        self._index.add(_as_packed(embeddings, self.dim), ids, on_duplicate=on_duplicate)
+
+    def search(
+        self,
+        queries: ArrayLike,
+        k: int,
+        *,
+        signed: bool = False,
+        threads: int | None = None,
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+    ) -> ScoredResult:
+        """Find the k embeddings with the largest inner product with a float query, exactly.
+
+        Parameters
+        ----------
+        queries : float32 or float64 (dim,) or (nq, dim)
+            Embeddings as the model gives them, not quantised.
+        k : int
+            How many, at least 1.
+        signed : bool
+            Count the bits as -1 and +1 instead of 0 and 1. That changes the scores of a query by a
+            factor of 2 and a constant, so the ranking stays as it is.
+        threads, allow, deny
+            As in `Index.search`.
+
+        Returns
+        -------
+        ScoredResult
+            ``scores`` float64 (nq, k) and ``ids`` int64 (nq, k), largest score first, equal scores
+            in ascending id; ``(k,)`` for a single query. If there are fewer than k embeddings, the
+            rest is -inf and -1. A score is exactly minus the distance that `Index.search` gives for
+            ``bitweigh.costs.inner_product(queries)``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong dtype or shape, or a query is not finite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bitweigh.embeddings import BinaryEmbeddings
+        >>> embeddings = BinaryEmbeddings(dim=8)
+        >>> query = np.array([0.5, -1.0, 0.25, 0.0, 0.0, 0.0, 0.0, 0.0])
+        >>> embeddings.add(np.packbits([[1, 0, 1, 0, 0, 0, 0, 0]], axis=1))
+        >>> embeddings.add(np.packbits([[0, 1, 0, 0, 0, 0, 0, 0]], axis=1))
+        >>> embeddings.search(query, k=3)
+        ScoredResult(scores=array([ 0.75, -1.  ,  -inf]), ids=array([ 0,  1, -1]))
+
+        """
+        costs = inner_product(_as_queries(queries, self.dim), signed=signed)
+        found = self._index.search(costs, k, threads=threads, allow=allow, deny=deny)
+        # Not -distances: that would make -0.0 of 0.0.
+        return ScoredResult(0.0 - found.distances, found.ids)
+
+    def remove(self, ids: ArrayLike, *, missing: OnMissing = "error") -> int:
+        """Remove embeddings by id, and return how many it was.
+
+        Parameters
+        ----------
+        ids : int64 (n,)
+            Ids to remove.
+        missing : "error" or "ignore"
+            What to do where an id is not there: raise KeyError and remove nothing, or pass over it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bitweigh.embeddings import BinaryEmbeddings
+        >>> embeddings = BinaryEmbeddings(dim=8)
+        >>> embeddings.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> embeddings.remove([0])
+        1
+
+        """
+        return self._index.remove(ids, missing=missing)
+
+    def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
+        """Whether there are embeddings with these ids; ``id in embeddings`` asks for one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bitweigh.embeddings import BinaryEmbeddings
+        >>> embeddings = BinaryEmbeddings(dim=8)
+        >>> embeddings.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> embeddings.contains([1, 7])
+        array([ True, False])
+
+        """
+        return self._index.contains(ids)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save to a folder, as `Index.save` does; ``bitweigh.load`` opens it as an `Index`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from bitweigh.embeddings import BinaryEmbeddings
+        >>> embeddings = BinaryEmbeddings(dim=8)
+        >>> embeddings.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     embeddings.save(folder)
+        ...     BinaryEmbeddings.load(folder)
+        <bitweigh.BinaryEmbeddings: 2 embeddings of 8 dimensions>
+
+        """
+        self._index.save(path)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | None = None
+    ) -> Self:
+        """Load from a folder; the arguments and errors are those of `bitweigh.load`.
+
+        Raises
+        ------
+        ValueError
+            If the folder has an index with ``bitorder="little"``: its bits are not in the order of
+            the dimensions.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from bitweigh.embeddings import BinaryEmbeddings
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     BinaryEmbeddings(dim=256).save(folder)
+        ...     BinaryEmbeddings.load(folder).dim
+        256
+
+        """
+        index = load(path, mmap, verify=verify)
+        if index.bitorder != "big":
+            raise ValueError(
+                f"{os.fspath(path)} has an index with bitorder={index.bitorder!r}, but embeddings "
+                "are packed with bitorder='big'; open it with bitweigh.load"
+            )
+        loaded = cls(index.n_bits)
+        loaded._index = index
+        return loaded
+
+
+def _as_packed(embeddings: ArrayLike, dim: int) -> NDArray[Any]:
+    """Quantised embeddings of either layout as packed codes; `Index` checks the rest."""
+    array = as_array(embeddings, "embeddings")
+    n_bytes = (dim + 7) // 8
+    if array.dtype not in (np.uint8, np.int8):
+        hint = ""
+        if array.dtype.kind == "f":
+            hint = "; quantise floats with bitweigh.embeddings.quantize(x)"
+        elif array.dtype == np.bool_:
+            hint = "; pack bits with np.packbits(bits, axis=-1)"
+        raise TypeError(
+            "embeddings must be uint8 (precision 'ubinary') or int8 (precision 'binary'), got "
+            f"{array.dtype}{hint}"
+        )
+    if array.ndim != 2 or array.shape[1] != n_bytes:
+        hint = ""
+        if array.shape == (n_bytes,):
+            hint = "; a single one is embeddings[np.newaxis]"
+        elif array.ndim == 2 and array.shape[1] == dim:
+            hint = (
+                "; one number per dimension is another quantisation: quantise with the precision "
+                "'ubinary' or 'binary', or pack bits with np.packbits(bits, axis=-1)"
+            )
+        raise ValueError(
+            f"embeddings must have shape (n, {n_bytes}) for dim={dim}, got {array.shape}{hint}"
+        )
+    if array.dtype == np.int8:
+        return np.ascontiguousarray(array).view(np.uint8) ^ _SHIFT
+    return array
+
+
+def _as_queries(queries: ArrayLike, dim: int) -> Floats:
+    """Finite float queries ``(dim,)`` or ``(nq, dim)``."""
+    array = as_array(queries, "queries")
+    if array.dtype.char not in "fd" or not array.dtype.isnative:
+        hint = ""
+        if array.dtype.kind == "f":
+            hint = "; convert them with queries.astype(np.float32)"
+        elif array.dtype in (np.uint8, np.int8, np.bool_):
+            hint = "; queries stay as the model gives them, only what is added is quantised"
+        raise TypeError(f"queries must be float32 or float64, got {array.dtype}{hint}")
+    if array.ndim not in (1, 2) or array.shape[-1] != dim:
+        raise ValueError(f"queries must have shape ({dim},) or (nq, {dim}), got {array.shape}")
+    finite = np.isfinite(array)
+    if not finite.all():
+        place = tuple(np.argwhere(~finite)[0].tolist())
+        raise ValueError(f"queries must be finite, got {array[place]} at queries{list(place)}")
+    return array

@@ -1,0 +1,355 @@
+"""Nearest neighbours as a scikit-learn estimator: hash, weigh, search exactly by weighted distance.
+
+Needs scikit-learn, from the extra ``bitweigh[sklearn]``. What `kneighbors` and its kin take, return
+and raise is what scikit-learn's `NearestNeighbors` takes, returns and raises.
+"""
+# ruff: noqa: N803 X is scikit-learn's name
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bitweigh.checks import as_choice, as_integer
+from bitweigh.hashers import ITQ, LSH, Sign
+from bitweigh.hashers.base import Hasher
+from bitweigh.hashers.vectors import sample_rows
+from bitweigh.index import Index
+from bitweigh.machine import MAX_THREADS
+from bitweigh.weighers import Asym, InnerProduct, Wh
+from bitweigh.weighers.base import Weigher
+
+try:
+    from joblib import effective_n_jobs  # type: ignore[import-untyped, unused-ignore]
+    from scipy.sparse import csr_matrix  # type: ignore[import-untyped, unused-ignore]
+    from sklearn.base import (
+        BaseEstimator,
+        ClassNamePrefixFeaturesOutMixin,
+        TransformerMixin,
+        clone,
+    )
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise ImportError(
+        f"bitweigh.sklearn needs scikit-learn 1.6 or newer ({error}): "
+        "pip install 'bitweigh[sklearn]'"
+    ) from None
+
+__all__ = ["WeightedHashNeighbors"]
+
+HasherName: TypeAlias = Literal["lsh", "itq", "sign"]
+WeigherName: TypeAlias = Literal["asym", "wh", "inner_product"]
+Mode: TypeAlias = Literal["connectivity", "distance"]
+Neighbours: TypeAlias = tuple[NDArray[Any], NDArray[Any]] | NDArray[Any]
+
+# Costs of the queries that are searched for at a time: 32 MB.
+COSTS_AT_A_TIME = 2**22
+# Rows that a weigher is fitted on, at most: their projections lie in memory.
+WEIGHER_ROWS = 100_000
+
+
+class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
+    """Nearest neighbours by a weighted Hamming distance of binary codes.
+
+    `fit` hashes the rows to `n_bits` bits each. A query keeps its real numbers, a weigher makes
+    costs of them, and the rows with the smallest sum of costs are its neighbours. The search is
+    exact for that distance, which itself is an estimate of how near two vectors are. Equal
+    distances are in ascending row.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        How many neighbours `kneighbors` gives by default; `transform` gives one more.
+    radius : float
+        The largest distance of `radius_neighbors` by default, itself included.
+    n_bits : int
+        Bits of a code; "sign" has one per feature instead.
+    hasher : "lsh", "itq", "sign" or a hasher
+        What makes codes of vectors. A hasher is cloned and fitted; its own parameters hold then.
+    weigher : "asym", "wh", "inner_product" or a weigher
+        What makes costs of queries. Distances of "asym" and "wh" are never negative; those of
+        "inner_product" are minus the inner product of the query's projections with the bits, and
+        may be. A weigher is cloned and fitted.
+    n_jobs : int, optional
+        Threads of a search: 1 by default, -1 for all CPUs.
+    random_state : int, RandomState or None
+        Seeds the hasher and the rows that the weigher is fitted on.
+
+    Attributes
+    ----------
+    hasher_, weigher_
+        As fitted.
+    index_ : bitweigh.Index
+        The codes; ids are row numbers.
+    n_samples_fit_, n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bitweigh.sklearn import WeightedHashNeighbors
+    >>> X = np.random.default_rng(0).standard_normal((1000, 16))
+    >>> neighbours = WeightedHashNeighbors(n_neighbors=3, n_bits=128).fit(X)
+    >>> distances, rows = neighbours.kneighbors(X[:2])
+    >>> rows.shape, rows[:, 0]
+    ((2, 3), array([0, 1]))
+
+    """
+
+    hasher_: Hasher
+    weigher_: Weigher
+    index_: Index
+    n_samples_fit_: int
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        radius: float = 1.0,
+        n_bits: int = 64,
+        hasher: HasherName | Hasher = "lsh",
+        weigher: WeigherName | Weigher = "asym",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        """Store the parameters; `fit` checks them."""
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.n_bits = n_bits
+        self.hasher = hasher
+        self.weigher = weigher
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 scikit-learn's
+        """Hash the rows, and learn what a bit is worth.
+
+        Parameters
+        ----------
+        X : real numbers (n, n_features)
+            The rows among which neighbours are looked for. They are kept, for ``X=None`` later.
+        y : ignored
+            Only scikit-learn's pipelines pass it.
+
+        Returns
+        -------
+        the estimator itself
+
+        """
+        rows: NDArray[Any] = validate_data(self, X, order="C")
+        as_integer(self.n_neighbors, "n_neighbors", 1, 2**31)
+        seed = self._seed()
+        self.hasher_ = self._new_hasher(seed).fit(rows)
+        self.weigher_ = self._fitted_weigher(rows, seed)
+        self.index_ = Index(self.hasher_.n_bits_, bitorder=self.hasher_.bitorder)
+        self.index_.add(self.hasher_.transform(rows))
+        self._fit_X = rows
+        self.n_samples_fit_ = self._n_features_out = len(rows)
+        return self
+
+    def kneighbors(
+        self,
+        X: ArrayLike | None = None,
+        n_neighbors: int | None = None,
+        return_distance: bool = True,
+    ) -> Neighbours:
+        """The nearest rows of each query.
+
+        Parameters
+        ----------
+        X : real numbers (nq, n_features), optional
+            Queries. Without them the fitted rows are the queries, and none is its own neighbour.
+        n_neighbors : int, optional
+            How many; the parameter of the estimator by default.
+        return_distance : bool
+            Whether to return distances too.
+
+        Returns
+        -------
+        distances float64 (nq, n_neighbors), only with `return_distance`
+        rows int64 (nq, n_neighbors), nearest first, equal distances in ascending row
+
+        """
+        check_is_fitted(self)
+        k = self._as_n_neighbors(n_neighbors)
+        queries = self._as_queries(X)
+        itself = X is None
+        if k + itself > self.n_samples_fit_:
+            raise ValueError(
+                f"Expected n_neighbors {'<' if itself else '<='} n_samples_fit, but "
+                f"n_neighbors = {k}, n_samples_fit = {self.n_samples_fit_}, "
+                f"n_samples = {len(queries)}"
+            )
+        distances = np.empty((len(queries), k))
+        rows = np.empty((len(queries), k), dtype=np.int64)
+        for start, costs in self._costs(queries):
+            found = self.index_.search(costs, k + itself, threads=self._threads())
+            block = slice(start, start + len(costs))
+            if itself:
+                others = _others(found.ids, start)
+                distances[block] = found.distances[others].reshape(-1, k)
+                rows[block] = found.ids[others].reshape(-1, k)
+            else:
+                distances[block], rows[block] = found
+        return (distances, rows) if return_distance else rows
+
+    def radius_neighbors(
+        self,
+        X: ArrayLike | None = None,
+        radius: float | None = None,
+        return_distance: bool = True,
+        sort_results: bool = False,
+    ) -> Neighbours:
+        """All rows within a radius of each query, the radius itself included.
+
+        Parameters
+        ----------
+        X : real numbers (nq, n_features), optional
+            Queries. Without them the fitted rows are the queries, and none is its own neighbour.
+        radius : float, optional
+            The largest distance; the parameter of the estimator by default.
+        return_distance : bool
+            Whether to return distances too.
+        sort_results : bool
+            Only checked, as scikit-learn does: results are always nearest first.
+
+        Returns
+        -------
+        distances, an array (nq,) of arrays float64, only with `return_distance`
+        rows, an array (nq,) of arrays int64
+
+        """
+        check_is_fitted(self)
+        if sort_results and not return_distance:
+            raise ValueError("return_distance must be True if sort_results is True.")
+        queries = self._as_queries(X)
+        most = self.radius if radius is None else radius
+        distances = np.empty(len(queries), dtype=object)
+        rows = np.empty(len(queries), dtype=object)
+        for start, costs in self._costs(queries):
+            lims, found, ids = self.index_.range_search(costs, most, threads=self._threads())
+            for place in range(start, start + len(costs)):
+                own = slice(lims[place - start], lims[place - start + 1])
+                others = ids[own] != (place if X is None else -1)
+                distances[place] = found[own][others]
+                rows[place] = ids[own][others]
+        return (distances, rows) if return_distance else rows
+
+    def kneighbors_graph(
+        self,
+        X: ArrayLike | None = None,
+        n_neighbors: int | None = None,
+        mode: Mode = "connectivity",
+    ) -> Any:  # noqa: ANN401 scipy has no types
+        """The neighbours of `kneighbors` as a sparse matrix, (nq, n_samples_fit).
+
+        Parameters
+        ----------
+        X, n_neighbors
+            As in `kneighbors`.
+        mode : "connectivity" or "distance"
+            Whether an entry is 1 or the distance.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix, float64; the entries of a row are in ascending distance
+
+        """
+        distances, rows = self.kneighbors(X, n_neighbors)
+        if as_choice(mode, "mode", ("connectivity", "distance")) == "connectivity":
+            distances = np.ones_like(distances)
+        nq, k = rows.shape
+        starts = np.arange(0, nq * k + 1, k)
+        return csr_matrix(
+            (distances.ravel(), rows.ravel(), starts), shape=(nq, self.n_samples_fit_)
+        )
+
+    def transform(self, X: ArrayLike) -> Any:  # noqa: ANN401 scipy has no types
+        """The graph of distances to the ``n_neighbors + 1`` nearest rows of each query.
+
+        One more than `n_neighbors`, as scikit-learn's `KNeighborsTransformer` gives: a fitted row
+        usually finds itself. Estimators with ``metric="precomputed"`` take it, unless distances are
+        negative.
+
+        Parameters
+        ----------
+        X : real numbers (nq, n_features)
+            Queries.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix (nq, n_samples_fit), float64
+
+        """
+        check_is_fitted(self)
+        return self.kneighbors_graph(X, self._as_n_neighbors(None) + 1, mode="distance")
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, numbers.Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _new_hasher(self, seed: int) -> Hasher:
+        if isinstance(self.hasher, Hasher):
+            hasher: Hasher = clone(self.hasher)
+            return hasher
+        name = as_choice(self.hasher, "hasher", ("lsh", "itq", "sign"))
+        if name == "sign":
+            return Sign(seed=seed)
+        return (LSH if name == "lsh" else ITQ)(self.n_bits, seed=seed)
+
+    def _fitted_weigher(self, rows: NDArray[Any], seed: int) -> Weigher:
+        some = sample_rows(rows, WEIGHER_ROWS, np.random.default_rng(seed))
+        projected = self.hasher_.project(some)
+        weigher = self._new_weigher(seed)
+        if isinstance(weigher, Wh):
+            return weigher.fit(projected, self.hasher_.threshold_, vectors=some)
+        return weigher.fit(projected, self.hasher_.threshold_)
+
+    def _new_weigher(self, seed: int) -> Weigher:
+        if isinstance(self.weigher, Weigher):
+            weigher: Weigher = clone(self.weigher)
+            return weigher
+        name = as_choice(self.weigher, "weigher", ("asym", "wh", "inner_product"))
+        if name == "wh":
+            return Wh(seed=seed)
+        return Asym() if name == "asym" else InnerProduct()
+
+    def _as_n_neighbors(self, n_neighbors: int | None) -> int:
+        k = self.n_neighbors if n_neighbors is None else n_neighbors
+        if not isinstance(k, numbers.Integral):
+            raise TypeError(f"n_neighbors does not take {type(k)} value, enter integer value")
+        if k <= 0:
+            raise ValueError(f"Expected n_neighbors > 0. Got {k}")
+        return int(k)
+
+    def _as_queries(self, X: ArrayLike | None) -> NDArray[Any]:
+        if X is None:
+            return self._fit_X
+        queries: NDArray[Any] = validate_data(self, X, order="C", reset=False)
+        return queries
+
+    def _costs(self, queries: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """The costs of some queries after others, each with the number of the first."""
+        step = max(1, COSTS_AT_A_TIME // (2 * self.hasher_.n_bits_))
+        for start in range(0, len(queries), step):
+            yield start, self.weigher_.costs(self.hasher_.project(queries[start : start + step]))
+
+    def _threads(self) -> int:
+        return min(int(effective_n_jobs(self.n_jobs)), MAX_THREADS)
+
+
+def _others(found: NDArray[np.int64], first: int) -> NDArray[np.bool_]:
+    """All but one of the rows found for each of the fitted rows from `first` on.
+
+    That one is the row itself. Where it is not among them, for others are nearer to it by the
+    weighted distance or equal to it, the last one is left out instead: the rest are the nearest.
+    """
+    others: NDArray[np.bool_] = found != np.arange(first, first + len(found))[:, np.newaxis]
+    others[others.all(axis=1), -1] = False
+    return others

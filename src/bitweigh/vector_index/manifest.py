@@ -1,0 +1,147 @@
+"""`vectors.json`: which files belong to the index of codes beside it. Reading one trusts nothing.
+
+It describes one index, or two while a save is under way; `Entry.index` tells which is there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from bitweigh.machine import __version__
+from bitweigh.results import CorruptIndexError
+from bitweigh.storage.manifest import ArrayFile, digest_of
+from bitweigh.vector_index.store import Kept
+
+__all__ = ["FORMAT", "NAME", "Entry", "Metric", "from_bytes", "is_own_name", "read", "to_bytes"]
+
+Metric: TypeAlias = Literal["euclidean", "cosine"]
+
+FORMAT = "bitweigh-vectors"
+VERSION = 1
+NAME = "vectors.json"
+# Far more is no such file.
+_MOST_BYTES = 1 << 20
+_CHECKSUM = re.compile(r"[0-9a-f]{32}")
+_FILES = {"hasher": "npz", "weigher": "npz", "vectors": "npy", "ids": "npy"}
+_MOST = {"n_features": 2**31, "rows": 2**62, "seed": 2**63 - 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What belongs to an index of codes."""
+
+    index: str
+    """The checksum of its manifest."""
+    metric: Metric
+    rerank: Kept | None
+    seed: int
+    n_features: int
+    rows: int
+    hasher: str
+    """The name of its file, after its content, as of the others."""
+    weigher: str
+    vectors: str | None
+    """There if vectors are kept and there are any, and then the ids are, too."""
+    ids: str | None
+    """Of each row of the vectors, ascending."""
+
+    def names(self) -> set[str]:
+        """All files."""
+        return {name for name in (self.hasher, self.weigher, self.vectors, self.ids) if name}
+
+    def arrays(self) -> tuple[ArrayFile, ArrayFile] | None:
+        """The vectors and their ids, if there are any."""
+        if self.rerank is None or self.vectors is None or self.ids is None:
+            return None
+        dtype = np.dtype(self.rerank).newbyteorder("<").str
+        vectors = ArrayFile(self.vectors, dtype, (self.rows, self.n_features))
+        return vectors, ArrayFile(self.ids, "<i8", (self.rows,))
+
+
+def is_own_name(name: str) -> bool:
+    """Whether a file in the folder of a vector index may be one of ours, whole or half written."""
+    name = name.removesuffix(".tmp")
+    return name == NAME or any(_is_file_of(kind, name) for kind in _FILES)
+
+
+def to_bytes(entries: list[Entry]) -> bytes:
+    """The file, with a checksum of everything else in it."""
+    body: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "writer": f"bitweigh {__version__}",
+        "indexes": [asdict(entry) for entry in entries],
+    }
+    return (json.dumps({**body, "checksum": _seal(body)}, indent=1) + "\n").encode()
+
+
+def read(folder: Path) -> tuple[bytes, list[Entry]]:
+    """The file in a folder, as it is and taken apart."""
+    path = folder / NAME
+    size = path.stat().st_size
+    if not path.is_file() or size > _MOST_BYTES:
+        raise CorruptIndexError(path, "not the description of a vector index")
+    raw = path.read_bytes()
+    return raw, from_bytes(raw, path)
+
+
+def from_bytes(raw: bytes, path: Path) -> list[Entry]:
+    """Take such a file apart; raises CorruptIndexError naming `path` for whatever is wrong."""
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise CorruptIndexError(path, f"not JSON: {error}") from None
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise CorruptIndexError(path, "not the description of a vector index")
+    version = body.get("version")
+    if type(version) is not int or version < 1:
+        raise CorruptIndexError(path, "version must be a positive integer")
+    if version > VERSION:
+        raise CorruptIndexError(
+            path, f"written in format {version}; this version of bitweigh reads up to {VERSION}"
+        )
+    if body.get("checksum") != _seal(body):
+        raise CorruptIndexError(path, "the checksum does not match: the file is damaged")
+    listed = body.get("indexes")
+    if not isinstance(listed, list) or not listed:
+        raise CorruptIndexError(path, "indexes must be a list that is not empty")
+    return [_entry(one, path) for one in listed]
+
+
+def _entry(body: object, path: Path) -> Entry:
+    names = [field.name for field in fields(Entry)]
+    if not isinstance(body, dict) or sorted(body) != sorted(names):
+        raise CorruptIndexError(path, f"each of indexes must have {', '.join(names)}")
+    kept = body["rerank"] is not None and body["rows"] != 0
+    wrong = [name for name in names if not _is_right(name, body[name], kept)]
+    if wrong:
+        raise CorruptIndexError(path, f"{wrong[0]} must not be {body[wrong[0]]!r}")
+    return Entry(**body)
+
+
+def _is_right(name: str, value: object, kept: bool) -> bool:
+    if name in _MOST:
+        return type(value) is int and (name == "n_features") <= value <= _MOST[name]
+    if name in ("vectors", "ids") and not kept:
+        return value is None
+    if name in _FILES:
+        return isinstance(value, str) and _is_file_of(name, value)
+    if name == "index":
+        return isinstance(value, str) and _CHECKSUM.fullmatch(value) is not None
+    choices = ("euclidean", "cosine") if name == "metric" else (None, "float16", "float32")
+    return value in choices
+
+
+def _is_file_of(kind: str, name: str) -> bool:
+    return re.fullmatch(rf"{kind}-[0-9a-f]{{32}}\.{_FILES[kind]}", name) is not None
+
+
+def _seal(body: dict[str, Any]) -> str:
+    others = {name: value for name, value in body.items() if name != "checksum"}
+    return digest_of(json.dumps(others, sort_keys=True).encode())

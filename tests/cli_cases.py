@@ -1,0 +1,75 @@
+"""Running the command line in tests: in this process, or as a script in a shell."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+from typer.testing import CliRunner, Result
+
+from bitweigh.cli.app import app
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*arguments: object, stdin: str | None = None) -> Result:
+    # The lines and colours that are printed depend on these.
+    usual = {"COLUMNS": "100", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
+    return CliRunner(env=usual).invoke(app, [str(one) for one in arguments], input=stdin)
+
+
+def plain(text: str) -> str:
+    """Without colours, which some environments force."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def done(*arguments: object, stdin: str | None = None) -> str:
+    """What a command that must succeed prints."""
+    result = run(*arguments, stdin=stdin)
+    assert result.exit_code == 0, result.output
+    return str(result.stdout)
+
+
+def commands() -> dict[str, Any]:
+    """All commands by what is typed for them; groups are not among them."""
+    found: dict[str, Any] = {}
+
+    def collect(command: Any, name: str) -> None:
+        if hasattr(command, "commands"):
+            for own, inner in command.commands.items():
+                collect(inner, f"{name} {own}")
+        else:
+            found[name] = command
+
+    collect(get_command(app), "bitweigh")
+    return found
+
+
+def examples(command: Any) -> list[str]:
+    """The examples in the help of a command, one shell script each."""
+    found = []
+    for paragraph in (command.help or "").replace("\b\n", "").split("\n\n"):
+        first, _, rest = paragraph.partition("\n")
+        if first.startswith("Example: "):
+            found.append(first.removeprefix("Example: "))
+        elif first.startswith("Example"):
+            found.append(rest.strip())
+    return found
+
+
+def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script that calls `bitweigh` and `python`, as they are in this environment."""
+    ours = (
+        f'bitweigh() {{ "{sys.executable}" -m bitweigh.cli "$@"; }}\n'
+        f'python() {{ "{sys.executable}" "$@"; }}\n'
+    )
+    bash = shutil.which("bash")
+    assert bash
+    return subprocess.run(
+        [bash, "-e", "-c", ours + script], cwd=folder, capture_output=True, text=True, check=False
+    )

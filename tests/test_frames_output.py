@@ -1,0 +1,89 @@
+"""Answers as tables."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bitweigh
+from bitweigh import frames
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_a_missing_package_is_named_with_how_to_install_it(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    kind: Any = {"pyarrow": "arrow"}.get(package, package)
+    with pytest.raises(ImportError, match=r"pip install 'bitweigh\[frames\]'"):
+        frames.to_frame(two_queries(), kind)
+
+
+def two_queries() -> bitweigh.SearchResult:
+    """Of an index with two codes: the third neighbour is padding."""
+    index = bitweigh.Index(n_bits=8)
+    index.add(np.array([[0], [7]], dtype=np.uint8), ids=[5, 6])
+    return index.search(bitweigh.costs.hamming(np.array([[0], [7]], np.uint8), 8), k=3)
+
+
+EXPECTED = {
+    "query": [0, 0, 1, 1],
+    "rank": [1, 2, 1, 2],
+    "id": [5, 6, 6, 5],
+    "distance": [0.0, 3.0, 0.0, 3.0],
+}
+
+
+def as_lists(kind: str, table: Any) -> dict[str, list[Any]]:
+    if kind == "pandas":
+        found: dict[str, list[Any]] = table.to_dict("list")
+    elif kind == "polars":
+        found = table.to_dict(as_series=False)
+    elif kind == "arrow":
+        found = table.to_pydict()
+    else:
+        found = {name: column.tolist() for name, column in table.items()}
+    return found
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dict"])
+def test_answers_become_tables_without_their_padding(kind: Any) -> None:
+    if kind != "dict":
+        pytest.importorskip({"arrow": "pyarrow"}.get(kind, kind))
+    assert as_lists(kind, frames.to_frame(two_queries(), kind)) == EXPECTED
+
+
+def test_a_single_query_is_query_0() -> None:
+    both = two_queries()
+    one = bitweigh.SearchResult(both.distances[1], both.ids[1])
+    table = frames.to_frame(one, "dict")
+    assert table["query"].tolist() == [0, 0]
+    assert table["id"].tolist() == [6, 5]
+
+
+def test_ranges_become_tables() -> None:
+    result = bitweigh.RangeResult(
+        np.array([0, 2, 2, 3]), np.array([0.5, 1.0, 2.0]), np.array([7, 8, 9])
+    )
+    table = as_lists("dict", frames.to_frame(result, "dict"))
+    assert table["query"] == [0, 0, 2]
+    assert table["rank"] == [1, 2, 1]
+    assert table["id"] == [7, 8, 9]
+
+
+def test_queries_may_have_names() -> None:
+    table = frames.to_frame(two_queries(), "dict", queries=["red", "blue"])
+    assert table["query"].tolist() == ["red", "red", "blue", "blue"]
+
+
+def test_as_many_names_as_queries_are_needed() -> None:
+    with pytest.raises(ValueError, match=r"queries must have shape \(2,\), got \(1,\)"):
+        frames.to_frame(two_queries(), "dict", queries=["red"])
+
+
+def test_only_results_become_tables() -> None:
+    with pytest.raises(TypeError, match="must be a SearchResult or a RangeResult, got tuple"):
+        frames.to_frame((1, 2))  # type: ignore[arg-type]

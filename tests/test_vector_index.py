@@ -1,0 +1,368 @@
+"""VectorIndex: what it finds is what its parts find by hand, and reranking is by true distance."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks import quality
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+import bitweigh
+from bitweigh.hashers import ITQ, LSH, Sign, vectors
+from bitweigh.hashers.vectors import unit_rows
+from bitweigh.vector_index import VectorIndex
+from bitweigh.weighers import Asym, InnerProduct, Wh
+
+
+def rows(n: int, d: int = 12, seed: int = 0, dtype: Any = np.float32) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal((n, d)) @ rng.standard_normal((d, d)) + 0.5).astype(dtype)
+
+
+DATA = rows(600)
+QUERIES = rows(9, seed=1)
+
+
+def made(**options: Any) -> VectorIndex:
+    index = VectorIndex(**{"n_bits": 10, "hasher": "lsh", **options}).fit(DATA)
+    index.add(DATA)
+    return index
+
+
+def same(one: Any, two: Any) -> bool:
+    return all(a.tobytes() == b.tobytes() for a, b in zip(one, two, strict=True))
+
+
+def brute_force(
+    kept: np.ndarray, ids: np.ndarray, queries: np.ndarray, k: int, metric: str
+) -> bitweigh.SearchResult:
+    """The definition: every distance by itself, sorted by distance and id."""
+    own = kept.astype(np.float64)
+    distances, found = np.full((len(queries), k), np.inf), np.full((len(queries), k), -1)
+    for number, query in enumerate(queries.astype(np.float64)):
+        if metric == "cosine":
+            unit = unit_rows(query[np.newaxis])[0]
+            lengths = np.sqrt(np.array([(row**2).sum() for row in own]))
+            values = np.clip(1 - np.array([(row * unit).sum() for row in own]) / lengths, 0, 2)
+        else:
+            values = np.sqrt(np.array([((row - query) ** 2).sum() for row in own]))
+        order = np.lexsort((ids, values))[:k]
+        distances[number, : len(order)], found[number, : len(order)] = values[order], ids[order]
+    return bitweigh.SearchResult(distances, found)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("weigher", ["asym", "wh", "inner_product"])
+@pytest.mark.parametrize("hasher", ["itq", "lsh", "sign"])
+def test_it_finds_what_index_hasher_and_weigher_find_by_hand(
+    hasher: Any, weigher: Any, metric: Any
+) -> None:
+    learned, queries = DATA, QUERIES.astype(np.float64)
+    if metric == "cosine":
+        learned = unit_rows(DATA.astype(np.float64)).astype(np.float32)
+        queries = unit_rows(queries)
+    own = {"itq": ITQ(10, seed=3), "lsh": LSH(10, seed=3), "sign": Sign(seed=3)}[hasher]
+    own.fit(learned)
+    projected = own.project(learned)
+    if weigher == "wh":
+        costs = Wh(seed=3).fit(projected, own.threshold_, vectors=learned)
+    else:
+        costs = {"asym": Asym(), "inner_product": InnerProduct()}[weigher]
+        costs.fit(projected, own.threshold_)
+    expected = bitweigh.Index(own.n_bits_)
+    added = DATA if metric == "euclidean" else unit_rows(DATA.astype(np.float64))
+    expected.add(own.transform(added))
+    index = VectorIndex(n_bits=10, hasher=hasher, weigher=weigher, metric=metric, seed=3)
+    index.fit(DATA).add(DATA)
+    asked = costs.costs(own.project(queries))
+    assert same(index.search(QUERIES, 7), expected.search(asked, 7))
+    radii = expected.search(asked, 20).distances[:, -1]
+    assert same(index.range_search(QUERIES, radii), expected.range_search(asked, radii))
+
+
+def test_objects_are_taken_for_hasher_and_weigher_and_left_as_they_are() -> None:
+    hasher, weigher = LSH(13, bitorder="little"), Asym("lower_bound")
+    index = VectorIndex(hasher=hasher, weigher=weigher).fit(DATA)
+    index.add(DATA)
+    assert (index.index.n_bits, index.index.bitorder) == (13, "little")
+    assert not hasattr(hasher, "n_bits_")
+    assert not hasattr(weigher, "n_bits_")
+    assert type(index.weigher) is Asym
+    np.testing.assert_array_equal(index.index.codes_of([5]), index.hasher.transform(DATA[5:6]))
+
+
+@pytest.mark.parametrize("rerank", [None, "float16"])
+def test_one_vector_in_gives_one_answer_out(rerank: Any) -> None:
+    index = made(rerank=rerank)
+    many, one = index.search(QUERIES, 4), index.search(QUERIES[3], 4)
+    assert one.ids.shape == (4,)
+    assert same((many.distances[3], many.ids[3]), one)
+    assert index.search(np.empty((0, 12)), 4).ids.shape == (0, 4)
+    assert index.range_search(np.empty((0, 12)), 4.0).lims.tolist() == [0]
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("rerank", ["float16", "float32"])
+def test_reranking_all_is_brute_force(rerank: Any, metric: Any) -> None:
+    index = made(rerank=rerank, metric=metric)
+    kept = DATA if metric == "euclidean" else unit_rows(DATA.astype(np.float64))
+    kept = kept.astype(rerank)
+    np.testing.assert_array_equal(index.vectors_of(range(600)), kept)
+    found = index.search(QUERIES, 25, candidates=600)
+    assert same(found, brute_force(kept, np.arange(600), QUERIES, 25, metric))
+
+
+@given(
+    st.integers(1, 40), st.integers(1, 45), st.integers(0, 50), st.integers(0, 2**32 - 1), st.data()
+)
+@settings(max_examples=60)
+def test_reranking_ranks_the_nearest_codes_by_true_distance(
+    n: int, k: int, more: int, seed: int, data: st.DataObject
+) -> None:
+    """Few distinct vectors, so that distances tie; own ids in any order."""
+    rng = np.random.default_rng(seed)
+    own = rng.integers(-2, 3, (n, 3)).astype(np.float32)
+    ids = rng.permutation(1000)[:n]
+    queries = rng.integers(-2, 3, (2, 3)).astype(np.float32)
+    index = VectorIndex(n_bits=4, hasher="lsh", rerank="float32", seed=1).fit(rows(50, 3))
+    for piece in np.array_split(np.arange(n), data.draw(st.integers(1, 5))):
+        index.add(own[piece], ids[piece])
+    found = index.search(queries, k, candidates=k + more)
+    costs = index.weigher.costs(index.hasher.project(queries))
+    for number, near in enumerate(index.index.search(costs, k + more).ids):
+        places = np.flatnonzero(np.isin(ids, near))
+        one = slice(number, number + 1)
+        expected = brute_force(own[places], ids[places], queries[one], k, "euclidean")
+        assert same((found.distances[one], found.ids[one]), expected)
+
+
+def test_ten_candidates_for_each_neighbour_are_ranked_by_default() -> None:
+    index = made(rerank="float32")
+    assert same(index.search(QUERIES, 12), index.search(QUERIES, 12, candidates=120))
+    assert same(index.search(QUERIES, 3), index.search(QUERIES, 3, candidates=100))
+
+
+def test_a_reranked_answer_does_not_depend_on_the_batch() -> None:
+    index = made(rerank="float32", metric="cosine")
+    many = rows(100, seed=4)
+    found = index.search(many, 5)
+    for number in (0, 57, 99):
+        one = index.search(many[number], 5, threads=1)
+        assert same((found.distances[number], found.ids[number]), one)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_streaming_equals_one_batch(metric: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = made(rerank="float32", metric=metric)
+    asked = whole.weigher.costs(whole.hasher.project(_as_kept(QUERIES, metric)))
+    radii = np.diagonal(whole.index.search(asked, 9).distances)
+    expected = whole.search(QUERIES, 8), whole.range_search(QUERIES, radii)
+    pieces = VectorIndex(n_bits=10, hasher="lsh", rerank="float32", metric=metric).fit(DATA)
+    monkeypatch.setattr(vectors, "BLOCK_VALUES", 12 * 7)
+    pieces.add(DATA[:31])
+    pieces.add(DATA[31:])
+    np.testing.assert_array_equal(
+        pieces.index.codes_of(range(600)), whole.hasher.transform(_as_kept(DATA, metric))
+    )
+    assert same(pieces.vectors_of(range(600)), _as_kept(DATA, metric).astype(np.float32))
+    found = pieces.search(QUERIES, 8), pieces.range_search(QUERIES, radii)
+    assert len(found[1].ids)
+    assert same(found[0], expected[0])
+    assert same(found[1], expected[1])
+
+
+def _as_kept(given_rows: np.ndarray, metric: str) -> np.ndarray:
+    exact = given_rows.astype(np.float64)
+    return unit_rows(exact) if metric == "cosine" else exact
+
+
+def test_removed_and_replaced_vectors_are_neither_found_nor_given() -> None:
+    index = made(rerank="float32")
+    assert index.search(DATA[5], 1).ids[0] == 5
+    assert index.remove([5, 6]) == 2
+    assert index.remove([5, 7], missing="ignore") == 1
+    index.add(DATA[100:102], ids=[8, 5], on_duplicate="replace")
+    np.testing.assert_array_equal(index.vectors_of([5, 8, 9]), DATA[[101, 100, 9]])
+    with pytest.raises(KeyError, match="6"):
+        index.vectors_of([9, 6])
+    with pytest.raises(KeyError, match="7"):
+        index.remove([7])
+    assert index.search(DATA[101], 2, candidates=600).ids.tolist() == [5, 101]
+    assert len(index) == 598
+    assert index.contains([5, 6]).tolist() == [True, False]
+    assert 5 in index
+    assert 6 not in index
+    assert index.ids[:6].tolist() == [0, 1, 2, 3, 4, 5]
+    before = index.search(QUERIES, 20, candidates=600)
+    index.compact()
+    assert index._held is not None
+    assert index._held.vectors is not None
+    assert index._held.vectors.n_rows == 598
+    assert same(index.search(QUERIES, 20, candidates=600), before)
+
+
+def test_filters_hold_for_candidates_too() -> None:
+    index = made(rerank="float32")
+    assert index.search(DATA[5], 1, deny=[5]).ids[0] != 5
+    assert index.search(DATA[5], 3, allow=[9, 7]).ids.tolist() in ([7, 9, -1], [9, 7, -1])
+    assert index.search(DATA[5], 3, allow=[9, 7]).distances[2] == np.inf
+
+
+def test_more_neighbours_than_vectors_are_padded() -> None:
+    for rerank in (None, "float32"):
+        index = VectorIndex(n_bits=10, hasher="lsh", rerank=rerank).fit(DATA)  # type: ignore[arg-type]
+        assert index.search(QUERIES, 2).ids.tolist() == [[-1, -1]] * 9
+        index.add(DATA[:1])
+        assert index.search(QUERIES[0], 2).ids.tolist() == [0, -1]
+
+
+def test_the_length_of_a_vector_means_nothing_to_the_cosine() -> None:
+    index = made(metric="cosine", rerank="float16")
+    found = index.search(QUERIES, 5)
+    for scale in (1e-300, 1e300):
+        # Whose squares underflow or overflow.
+        other = index.search(QUERIES.astype(np.float64) * scale, 5)
+        np.testing.assert_array_equal(other.ids, found.ids)
+    index.add(DATA[:1].astype(np.float64) * 1e200, ids=[1000])
+    assert index.search(DATA[0], 2).ids.tolist() == [0, 1000]
+
+
+def test_what_is_not_fitted_says_so() -> None:
+    index = VectorIndex()
+    assert len(index) == 0
+    assert 3 not in index
+    assert "not fitted" in repr(index)
+    for call in (
+        lambda: index.add(DATA),
+        lambda: index.search(QUERIES, 1),
+        lambda: index.range_search(QUERIES, 1),
+        lambda: index.remove([1]),
+        lambda: index.save("nowhere"),
+        lambda: index.vectors_of([1]),
+        lambda: index.ids,
+    ):
+        with pytest.raises(NotFittedError, match="VectorIndex is not fitted yet: call fit first"):
+            call()
+
+
+def test_fit_needs_an_empty_index() -> None:
+    index = made()
+    with pytest.raises(ValueError, match="fit needs an empty index, this one has 600 vectors"):
+        index.fit(DATA)
+    index.remove(index.ids)
+    assert index.fit(DATA) is index
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"hasher": "pca"}, "hasher must be 'itq', 'lsh', 'sign' or a hasher, got 'pca'"),
+        (
+            {"weigher": LSH(3)},
+            "weigher must be 'asym', 'wh', 'inner_product' or a weigher, got LSH",
+        ),
+        ({"metric": "dot"}, "metric must be 'euclidean' or 'cosine', got 'dot'"),
+        ({"rerank": "int8"}, "rerank must be 'float16' or 'float32', got 'int8'"),
+        ({"n_bits": 0}, "n_bits must be from 1 to 8192"),
+        ({"seed": -1}, "seed must be from 0"),
+        ({"band_bits": 0}, "band_bits must be from 1"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        VectorIndex(**options)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda index: index.add(DATA[:, :5]), "X has 5 features, but VectorIndex is expecting 12"),
+        (lambda index: index.add(DATA[:2], ids=[1]), r"ids must have shape \(2,\), one for each"),
+        (lambda index: index.add(DATA[:2], ids=[900, 3]), r"ids\[1\] = 3 is in use"),
+        (lambda index: index.add(DATA[:2], ids=[900, 900]), "ids must be distinct"),
+        (lambda index: index.add(DATA[:2], on_duplicate="skip"), "on_duplicate must be 'error'"),
+        (lambda index: index.add(np.zeros((2, 12))), r"must have no zero vectors.* got X\[0\]"),
+        (lambda index: index.search(np.zeros(12), 1), r"must have no zero vectors.* got Q\[0\]"),
+        (lambda index: index.search(np.full(12, np.nan), 1), r"got NaN at Q\[0, 0\]"),
+        (lambda index: index.search(np.ones(5), 1), "Q has 5 features"),
+        (lambda index: index.search(QUERIES, 0), "k must be from 1"),
+        (lambda index: index.search(QUERIES, 5, candidates=4), "candidates must be from 5"),
+        (lambda index: index.range_search(QUERIES, [1.0, 2.0]), "radius must be a number"),
+    ],
+)
+def test_wrong_arguments_are_named_and_nothing_changes(change: Any, match: str) -> None:
+    index = made(metric="cosine", rerank="float16")
+    before = index.search(QUERIES, 5)
+    with pytest.raises(ValueError, match=match):
+        change(index)
+    assert len(index) == 600
+    assert same(index.search(QUERIES, 5), before)
+
+
+def test_a_row_that_is_not_finite_is_named_and_none_is_added(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(vectors, "BLOCK_VALUES", 12 * 10)
+    index = made(rerank="float16")
+    bad = DATA.copy()
+    bad[321, 4] = np.inf
+    with pytest.raises(ValueError, match=r"got infinity at X\[321, 4\]"):
+        index.add(bad)
+    bad[321, 4] = 70_000.0
+    with pytest.raises(ValueError, match=r"X must fit in float16, up to 65504.0, see X\[321\]"):
+        index.add(bad)
+    assert len(index) == 600
+    index.add(DATA[:3])
+    np.testing.assert_array_equal(index.vectors_of([600, 602]), DATA[[0, 2]].astype(np.float16))
+
+
+def test_without_vectors_there_are_no_candidates() -> None:
+    index = made()
+    with pytest.raises(ValueError, match="candidates needs an index that keeps vectors"):
+        index.search(QUERIES, 3, candidates=30)
+    with pytest.raises(ValueError, match="made with rerank="):
+        index.vectors_of([1])
+
+
+def test_a_bar_is_shown_to_those_who_ask(capsys: pytest.CaptureFixture[str]) -> None:
+    index = VectorIndex(n_bits=10, hasher="lsh").fit(DATA, progress=True)
+    index.add(DATA, progress=True)
+    found = index.search(QUERIES, 3, progress=True)
+    assert same(found, index.search(QUERIES, 3))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+
+
+def test_what_cannot_be_pickled_says_what_to_do() -> None:
+    with pytest.raises(TypeError, match="save it to a folder, and load that"):
+        pickle.dumps(made())
+
+
+def test_weights_and_reranking_find_more_of_the_true_neighbours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(quality, "BITS", (32, 128))
+    data = quality.digits()
+    lines = list(quality.measure(data, 1000))
+    assert [(line.hasher, line.n_bits) for line in lines] == [
+        ("LSH", 32),
+        ("ITQ", 32),
+        ("LSH", 128),
+    ]
+    for line in lines:
+        hamming, asym, wh, reranked = line.precision
+        assert hamming < min(asym, wh)
+        assert max(asym, wh) < reranked <= 1
+    assert "| LSH, 32 bits | 4 |" in quality.section(data, lines)
+
+
+def test_without_rich_a_bar_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with pytest.raises(ImportError, match=r"pip install 'bitweigh\[cli\]'"):
+        VectorIndex(n_bits=10).fit(DATA, progress=True)
