@@ -60,6 +60,17 @@ def test_codes_costs_and_ids_of_other_libraries_are_taken(wrap: Any) -> None:
     assert index.codes_of(wrap(np.array([103])))[0, 0] == 3
 
 
+@pytest.mark.parametrize("wrap", [OnlyDLPack, OnlyArray, memoryview])
+def test_vectors_and_embeddings_of_other_libraries_are_taken(wrap: Any) -> None:
+    vectors = np.random.default_rng(0).standard_normal((200, 16)).astype(np.float32)
+    index = bitweigh.VectorIndex(n_bits=16, rerank="float32").fit(wrap(vectors))
+    index.add(wrap(vectors))
+    assert index.search(wrap(vectors[:2]), 1).ids.tolist() == [[0], [1]]
+    embeddings = bitweigh.BinaryEmbeddings(16)
+    embeddings.add(wrap(np.packbits(vectors > 0, axis=1)))
+    assert embeddings.search(wrap(vectors[:2]), 1).ids.shape == (2, 1)
+
+
 def test_ids_in_an_array_of_the_standard_library_are_taken() -> None:
     index = bitweigh.Index(8)
     index.add(CODES[:2], array.array("q", [5, 9]))

@@ -146,15 +146,22 @@ def as_ids(ids: object, name: str = "ids") -> Ids:
 
 def as_array(values: object, name: str) -> NDArray[Any]:
     """An array from an array, from what offers its memory as one, or from nested sequences."""
-    if type(values) is np.ndarray and values.dtype.char != "O":
+    array = taken_array(values, name)
+    if array.dtype.char == "O":
+        raise TypeError(f"{name} must be an array of numbers, got one of Python objects")
+    return array
+
+
+def taken_array(values: object, name: str) -> NDArray[Any]:
+    """The same, where Python objects may be numbers."""
+    if type(values) is np.ndarray:
         return values
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a plain array, got a masked array: its mask would be lost")
     try:
         if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
-            array = np.from_dlpack(values)
-        else:
-            array = np.asarray(values)
+            return np.from_dlpack(values)
+        return np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} must be an array, got a ragged sequence: {error}") from None
     except (BufferError, RuntimeError, TypeError) as error:
@@ -162,9 +169,6 @@ def as_array(values: object, name: str) -> NDArray[Any]:
         raise TypeError(
             f"{name} must be in this machine's memory, got {type(values).__name__}: {error}"
         ) from None
-    if array.dtype.char == "O":
-        raise TypeError(f"{name} must be an array of numbers, got one of Python objects")
-    return array
 
 
 def _kind(value: object) -> str:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitweigh.checks import taken_array
+
 __all__ = ["as_out", "as_vectors", "blocks", "mean_of", "sample_rows", "unit_rows"]
 
 # Values of a block: 2 MB as float64, so that a block and its projection stay in cache.
@@ -32,12 +34,7 @@ def as_vectors(
     """
     if type(X).__module__.startswith("scipy.sparse"):
         raise TypeError(f"{name} must be dense, got sparse data: use {name}.toarray()")
-    if isinstance(X, np.ma.MaskedArray):
-        raise TypeError(f"{name} must be a plain array, got a masked array: its mask would be lost")
-    try:
-        array: NDArray[Any] = np.asarray(X)
-    except ValueError as error:
-        raise ValueError(f"{name} must be an array, got a ragged sequence: {error}") from None
+    array = taken_array(X, name)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} must be real, got {array.dtype}")
     if array.dtype.kind == "O":
