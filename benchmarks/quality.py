@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from benchmarks import report
+from benchmarks import plots, report
 from bitweigh import costs, datasets, evaluation, weighers
 from bitweigh.hashers import ITQ, LSH
 from bitweigh.hashers.base import Hasher
@@ -116,6 +116,38 @@ def section(data: Vectors, lines: list[Line]) -> str:
     return f"{title}\n\n{report.table(['codes', 'bytes', *_WAYS], rows)}"
 
 
+def plot(measured: dict[str, list[Line]]) -> str:
+    """SVG: by set, the share found against the bits, a colour for each way and a dash for LSH."""
+
+    def on(figure: Any) -> None:  # noqa: ANN401 matplotlib may be missing
+        every = figure.subplots(2, -(-len(measured) // 2), sharex=True, sharey=True, squeeze=False)
+        for axes, (name, lines) in zip(every.flat, measured.items(), strict=False):
+            for way, colour in enumerate(plots.COLOURS):
+                for hasher, style in (("ITQ", "o-"), ("LSH", "o:")):
+                    own = [line for line in lines if line.hasher == hasher]
+                    axes.plot(
+                        [line.n_bits for line in own],
+                        [line.precision[way] for line in own],
+                        style,
+                        color=colour,
+                        markersize=3.5,
+                        label=f"{_WAYS[way]}, {hasher}",
+                    )
+            axes.set_title(name, loc="left", fontsize=10)
+            axes.set_xscale("log", base=2)
+            axes.set_xticks(BITS, [str(n_bits) for n_bits in BITS])
+            axes.grid(True)
+        for axes in every[-1]:
+            axes.set_xlabel("bits")
+        figure.supylabel(f"share of the {K} nearest found")
+        handles, labels = every.flat[0].get_legend_handles_labels()
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9
+        )
+
+    return plots.svg(on, 9.0, 6.4)
+
+
 def main() -> None:
     """Measure every set, print the tables or put them between a file's markers."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
@@ -133,15 +165,17 @@ def main() -> None:
     if arguments.data is not None:
         sets = real_sets(arguments.data, arguments.rows, arguments.queries)
     console = Console()
-    sections = []
+    sections, measured = [], {}
     for data in sets:
         console.print(f"measuring {data.name}", style="dim")
-        sections.append(section(data, list(measure(data, arguments.fit_rows))))
+        measured[data.name] = list(measure(data, arguments.fit_rows))
+        sections.append(section(data, measured[data.name]))
     if not sections:
         parser.error(f"none of the real sets is in {arguments.data}")
     text = "\n\n".join(sections)
     if arguments.markdown is not None:
         report.write_between_markers(arguments.markdown, "quality", text)
+        arguments.markdown.with_name("quality.svg").write_text(plot(measured))
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 

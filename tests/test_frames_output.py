@@ -87,3 +87,33 @@ def test_as_many_names_as_queries_are_needed() -> None:
 def test_only_results_become_tables() -> None:
     with pytest.raises(TypeError, match="must be a SearchResult or a RangeResult, got tuple"):
         frames.to_frame((1, 2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [True, "polars", "arrow", "dict"])
+def test_a_search_returns_a_table_where_it_is_asked_for(kind: Any) -> None:
+    if kind != "dict":
+        pytest.importorskip({True: "pandas", "polars": "polars", "arrow": "pyarrow"}[kind])
+    rng = np.random.default_rng(0)
+    index = bitweigh.Index(16)
+    index.add(rng.integers(0, 256, (50, 2), dtype=np.uint8))
+    costs = rng.random((3, 16, 2))
+    found = index.search(costs, 4)
+    table = index.search(costs, 4, as_frame=kind)
+    assert np.asarray(table["id"]).tolist() == found.ids.ravel().tolist()
+    assert np.asarray(table["query"]).tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    vectors = rng.standard_normal((60, 8))
+    near = bitweigh.VectorIndex(n_bits=8).fit(vectors)
+    near.add(vectors)
+    ids = near.search(vectors[:2], 3).ids
+    assert (
+        np.asarray(near.search(vectors[:2], 3, as_frame=kind)["id"]).tolist()
+        == ids.ravel().tolist()
+    )
+
+
+def test_a_table_comes_without_stats() -> None:
+    index = bitweigh.Index(8)
+    with pytest.raises(ValueError, match="as_frame and stats"):
+        index.search(np.ones((8, 2)), 1, as_frame=True, stats=True)  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="kind must be"):
+        index.search(np.ones((8, 2)), 1, as_frame="excel")  # type: ignore[call-overload]

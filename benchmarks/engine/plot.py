@@ -1,35 +1,15 @@
-"""The plot of the section growth: time against rows, both in logarithms.
-
-The page may be light or dark: there is no background, and all colours are of a middle brightness.
-"""
+"""The plot of the section growth: time against rows, both in logarithms."""
 
 from __future__ import annotations
 
-import importlib
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.plots import COLOURS, GREY, svg
+
 __all__ = ["draw"]
 
-_GREY = "#7d848c"
-_COLOURS = {"scan": _GREY, "Alg. 2": "#c8702a", "engine": "#1f9d78"}
-_STYLE = {
-    "svg.fonttype": "none",
-    # Nothing in the file may depend on when it was drawn.
-    "svg.hashsalt": "growth",
-    "font.size": 11,
-    "text.color": _GREY,
-    "axes.edgecolor": _GREY,
-    "axes.labelcolor": _GREY,
-    "axes.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": _GREY,
-    "ytick.color": _GREY,
-    "grid.color": _GREY,
-    "grid.alpha": 0.3,
-}
+_COLOURS = {"scan": GREY, "Alg. 2": COLOURS[1], "engine": COLOURS[0]}
 
 
 def draw(
@@ -38,11 +18,8 @@ def draw(
     title: str,
 ) -> str:
     """SVG with a line of (rows, microseconds) for each name; ImportError without matplotlib."""
-    # By name, as checkers of types know it only where it is installed.
-    matplotlib: Any = importlib.import_module("matplotlib")
-    figures: Any = importlib.import_module("matplotlib.figure")
-    with matplotlib.rc_context(_STYLE):
-        figure = figures.Figure(figsize=(7.6, 4.4), layout="constrained")
+
+    def on(figure: Any) -> None:  # noqa: ANN401 matplotlib may be missing
         axes = figure.subplots()
         for name, points in lines.items():
             if points:
@@ -54,9 +31,8 @@ def draw(
         axes.set_ylabel("microseconds per query")
         axes.grid(True)
         axes.legend(frameon=False)
-        written = io.StringIO()
-        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
-    return written.getvalue()
+
+    return svg(on, 7.6, 4.4)
 
 
 def _label(name: str, power: float | None) -> str:

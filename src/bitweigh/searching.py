@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from bitweigh import _core, machine
 from bitweigh.checks import BitOrder, as_costs, as_integer, as_k, as_radii
 from bitweigh.filters import allowed_in, as_filter
+from bitweigh.frames.output import AsFrame, framed
+from bitweigh.frames.sources import Frame
 from bitweigh.results import LimitError, RangeResult, SearchResult, SearchStats
 from bitweigh.state import State
 
@@ -91,6 +93,19 @@ class Searchable(ABC):
         ties: Literal["cut"] = "cut",
         stats: Literal[True],
     ) -> tuple[SearchResult, SearchStats]: ...
+    @overload
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        ties: Literal["cut", "all"] = "cut",
+        as_frame: AsFrame,
+    ) -> Frame: ...
     def search(
         self,
         costs: ArrayLike,
@@ -102,7 +117,8 @@ class Searchable(ABC):
         deny: ArrayLike | None = None,
         ties: Literal["cut", "all"] = "cut",
         stats: bool = False,
-    ) -> SearchResult | RangeResult | tuple[SearchResult, SearchStats]:
+        as_frame: AsFrame | Literal[False] = False,
+    ) -> SearchResult | RangeResult | tuple[SearchResult, SearchStats] | Frame:
         """Find the k codes with the smallest distance, exactly.
 
         Parameters
@@ -124,7 +140,9 @@ class Searchable(ABC):
             Which of several codes that are as far as the k-th to return: those with the lowest
             ids, so that there are k in all, or all of them.
         stats : bool
-            Also return what the search did; not with ``ties="all"``.
+            Also return what the search did; not with ``ties="all"`` or `as_frame`.
+        as_frame : bool or "pandas", "polars", "arrow", "dict"
+            Return a table instead, with the columns query, rank, id and distance; True is pandas.
 
         Returns
         -------
@@ -154,14 +172,19 @@ class Searchable(ABC):
         k = as_k(k)
         if ties not in ("cut", "all") or (ties == "all" and stats):
             raise ValueError(f"ties must be 'cut', or 'all' without stats, got {ties!r}")
+        if as_frame and stats:
+            raise ValueError("as_frame and stats must not be given both")
         ask = self._ask(checked, single, threads, method, allow, deny)
         shape = (k,) if single else (len(checked), k)
         distances, ids = np.empty(shape), np.empty(shape, np.int64)
         counters = np.empty((len(checked), _N_COUNTERS), np.int64) if stats else None
         _core.search(*ask, k, distances, ids, counters)
         if ties == "all":
-            return _within(ask, distances.reshape(-1, k)[:, -1].copy(), None)
+            all_ties = _within(ask, distances.reshape(-1, k)[:, -1].copy(), None)
+            return framed(all_ties, as_frame) if as_frame else all_ties
         result = SearchResult(distances, ids)
+        if as_frame:
+            return framed(result, as_frame)
         if counters is None:
             return result
         return result, SearchStats(*(counters[0].tolist() if single else counters.T))

@@ -11,10 +11,12 @@ from bitweigh.checks import as_array, as_choice
 from bitweigh.frames.sources import Frame, optional
 from bitweigh.results import RangeResult, SearchResult
 
-__all__ = ["to_frame"]
+__all__ = ["AsFrame", "framed", "to_frame"]
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "dict"]
 KINDS = ("pandas", "polars", "arrow", "dict")
+AsFrame: TypeAlias = Literal[True, "pandas", "polars", "arrow", "dict"]
+"""What callers of a search ask for: True is pandas."""
 
 
 def to_frame(
@@ -65,6 +67,11 @@ def to_frame(
     if chosen == "polars":
         return optional("polars").DataFrame(columns)
     return optional("pyarrow").table(columns) if chosen == "arrow" else columns
+
+
+def framed(result: SearchResult | RangeResult, as_frame: AsFrame) -> Frame:
+    """What a search that was asked for a table returns."""
+    return to_frame(result, "pandas" if as_frame is True else as_frame)
 
 
 def _columns(

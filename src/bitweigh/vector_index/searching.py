@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh.checks import Ids, as_array, as_integer, as_k, as_radii
+from bitweigh.frames.output import AsFrame, framed
+from bitweigh.frames.sources import Frame
 from bitweigh.hashers.vectors import as_vectors, blocks, unit_rows
 from bitweigh.results import CorruptIndexError, RangeResult, SearchResult
 from bitweigh.vector_index.files import Held
@@ -32,6 +34,7 @@ class Searchable(ABC):
     def _now(self) -> Held:
         """What is held at this moment; raises if nothing was learned yet."""
 
+    @overload
     def search(
         self,
         Q: ArrayLike,
@@ -42,7 +45,33 @@ class Searchable(ABC):
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
         progress: bool = False,
-    ) -> SearchResult:
+        as_frame: Literal[False] = False,
+    ) -> SearchResult: ...
+    @overload
+    def search(
+        self,
+        Q: ArrayLike,
+        k: int,
+        *,
+        candidates: int | None = None,
+        threads: int | None = None,
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        progress: bool = False,
+        as_frame: AsFrame,
+    ) -> Frame: ...
+    def search(
+        self,
+        Q: ArrayLike,
+        k: int,
+        *,
+        candidates: int | None = None,
+        threads: int | None = None,
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        progress: bool = False,
+        as_frame: AsFrame | Literal[False] = False,
+    ) -> SearchResult | Frame:
         """Find the k nearest vectors, by their codes and, with `rerank`, by themselves.
 
         Parameters
@@ -58,6 +87,8 @@ class Searchable(ABC):
             As in `Index.search`.
         progress : bool
             Show a progress bar; needs rich.
+        as_frame : bool or "pandas", "polars", "arrow", "dict"
+            As in `Index.search`.
 
         Returns
         -------
@@ -104,7 +135,8 @@ class Searchable(ABC):
                         distances[number, : len(near.ids)] = near.distances
                         ids[number, : len(near.ids)] = near.ids
                 advance(len(block))
-        return SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
+        result = SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
+        return framed(result, as_frame) if as_frame else result
 
     def range_search(
         self,
