@@ -205,7 +205,8 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
         "codes of another length",
         lambda: frames.codes_and_ids(pa.table({"code": BINARY}), n_bits=24),
         ValueError,
-        "the Table: column 'code' must have shape (n, 3) for n_bits=24, got (3, 2)",
+        "the Table: column 'code' must have shape (n, 3) for n_bits=24, got (3, 2): codes of 9 to "
+        "16 bits, so n_bits must be one of these",
     ),
     (
         "unused bits set",
