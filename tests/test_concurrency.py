@@ -191,3 +191,12 @@ def test_other_threads_run_while_many_ids_are_removed() -> None:
     done.set()
     thread.join()
     assert ticks > took / 0.01 / 5
+
+
+def test_a_mapped_index_whose_folder_has_another_one_now_is_pickled_as_it_is(
+    tmp_path: Path,
+) -> None:
+    filled().save(tmp_path / "index")
+    mapped = bitweigh.load(tmp_path / "index", mmap=True)
+    bitweigh.Index(64).save(tmp_path / "index")
+    assert ids_of(pickle.loads(pickle.dumps(mapped))) == ids_of(mapped)

@@ -115,5 +115,32 @@ def test_a_table_comes_without_stats() -> None:
     index = bitweigh.Index(8)
     with pytest.raises(ValueError, match="as_frame and stats"):
         index.search(np.ones((8, 2)), 1, as_frame=True, stats=True)  # type: ignore[call-overload]
-    with pytest.raises(ValueError, match="kind must be"):
+    with pytest.raises(ValueError, match="as_frame must be"):
         index.search(np.ones((8, 2)), 1, as_frame="excel")  # type: ignore[call-overload]
+
+
+def test_queries_may_be_named_by_a_column_of_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    index = bitweigh.Index(8)
+    index.add(np.array([[1], [2]], dtype=np.uint8))
+    found = index.search(np.ones((2, 8, 2)), 1)
+    table = frames.to_frame(found, "dict", queries=pandas.Series(["a", "b"]))
+    assert list(table["query"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_nulls_in_the_columns_of_a_dict_are_refused(library: str) -> None:
+    package = pytest.importorskip(library)
+    make = {
+        "pandas": lambda: package.Series([1, None], dtype="Int64"),
+        "polars": lambda: package.Series([1, None]),
+        "pyarrow": lambda: package.array([1, None]),
+    }[library]
+    with pytest.raises(ValueError, match="null"):
+        frames.vectors_and_ids({"x": make()}, "x")
+
+
+def test_masked_columns_of_a_dict_are_refused() -> None:
+    masked = np.ma.array(np.eye(2), mask=[[True, False], [False, False]])
+    with pytest.raises(TypeError, match="masked"):
+        frames.vectors_and_ids({"vector": masked}, "vector")

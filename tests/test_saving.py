@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from test_hostile_files import make_index, sealed
 
 import bitweigh
+from bitweigh import hashers
 from bitweigh.storage.manifest import MANIFEST
 
 # `bitweigh.storage.save` is the function.
@@ -98,3 +100,45 @@ def test_every_new_folder_is_synced_in_the_one_above_it(
     monkeypatch.setattr(save_module, "_sync_folder", synced.append)
     small().save(tmp_path / "a" / "b")
     assert set(synced) == {tmp_path, tmp_path / "a"}
+
+
+def vector_index() -> bitweigh.VectorIndex:
+    vectors = np.random.default_rng(0).standard_normal((60, 8))
+    index = bitweigh.VectorIndex(n_bits=8).fit(vectors)
+    index.add(vectors)
+    return index
+
+
+def test_a_vector_index_does_not_replace_an_index_that_is_not_its_own(tmp_path: Path) -> None:
+    small().save(tmp_path / "index")
+    with pytest.raises(FileExistsError, match="no vector index, but 'index'"):
+        vector_index().save(tmp_path)
+    assert len(bitweigh.load(tmp_path / "index")) == 3
+
+
+def test_a_vector_index_saved_again_repairs_its_hasher(tmp_path: Path) -> None:
+    index = vector_index()
+    index.save(tmp_path / "vectors")
+    next((tmp_path / "vectors").glob("hasher-*.npz")).write_bytes(b"")
+    index.save(tmp_path / "vectors")
+    assert len(bitweigh.VectorIndex.load(tmp_path / "vectors")) == 60
+
+
+def test_loading_the_folder_of_a_vector_index_says_which_function_reads_it(tmp_path: Path) -> None:
+    vector_index().save(tmp_path / "vectors")
+    with pytest.raises(FileNotFoundError, match=r"VectorIndex\.load"):
+        bitweigh.load(tmp_path / "vectors")
+
+
+def test_two_threads_that_save_one_hasher_leave_a_whole_file(tmp_path: Path) -> None:
+    hasher = vector_index().hasher
+    path = tmp_path / "hasher.npz"
+    hasher.save(path)
+
+    def save_and_load(_: int) -> int:
+        hasher.save(path)
+        return hashers.load(path).n_bits_
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(save_and_load, range(200))) == {8}
+    assert names(tmp_path) == {"hasher.npz"}

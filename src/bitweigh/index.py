@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -17,7 +18,7 @@ from bitweigh.checks import BitOrder, as_bitorder, as_integer, as_n_bits
 from bitweigh.explain import Explanation, explanation_of
 from bitweigh.growth import Growth
 from bitweigh.lookups import Lookups
-from bitweigh.results import Memory
+from bitweigh.results import CorruptIndexError, Memory
 from bitweigh.searching import METHODS, Method
 from bitweigh.state import State
 
@@ -271,7 +272,7 @@ class Index(Lookups, Changeable):
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """Pickle the files of its folder, or, of a mapped index, where they are."""
         source = self._source
-        if source is not None and self._state is source.mapped:
+        if source is not None and self._state is source.mapped and source.is_still_there():
             return _from_source, (str(source.folder), source.checksum)
         return _from_files, (storage.to_files(self._content()),)
 
@@ -284,6 +285,13 @@ class _Source(NamedTuple):
     """Of the manifest."""
     mapped: State | None
     """What was mapped then."""
+
+    def is_still_there(self) -> bool:
+        """Whether the folder holds the same index now."""
+        try:
+            return storage.read_manifest(self.folder).checksum == self.checksum
+        except (OSError, CorruptIndexError):
+            return False
 
 
 def _from_source(folder: str, checksum: str) -> Index:
@@ -337,6 +345,12 @@ def load(path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | Non
     2
 
     """
-    content, checksum = storage.load(path, mmap, (not mmap) if verify is None else verify)
+    try:
+        content, checksum = storage.load(path, mmap, (not mmap) if verify is None else verify)
+    except FileNotFoundError:
+        if not (Path(path) / "vectors.json").is_file():
+            raise
+        reason = "the folder of a vector index: bitweigh.VectorIndex.load reads it"
+        raise FileNotFoundError(errno.ENOENT, reason, str(path)) from None
     source = _Source(Path(path).resolve(), checksum, content.state if mmap else None)
     return Index._of(content, source)

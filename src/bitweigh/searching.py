@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from bitweigh import _core, machine
 from bitweigh.checks import BitOrder, as_costs, as_integer, as_k, as_radii
 from bitweigh.filters import allowed_in, as_filter
-from bitweigh.frames.output import AsFrame, framed
+from bitweigh.frames.output import AsFrame, check_as_frame, framed
 from bitweigh.frames.sources import Frame
 from bitweigh.results import LimitError, RangeResult, SearchResult, SearchStats
 from bitweigh.state import State
@@ -172,8 +172,10 @@ class Searchable(ABC):
         k = as_k(k)
         if ties not in ("cut", "all") or (ties == "all" and stats):
             raise ValueError(f"ties must be 'cut', or 'all' without stats, got {ties!r}")
-        if as_frame and stats:
-            raise ValueError("as_frame and stats must not be given both")
+        if as_frame is not False:
+            check_as_frame(as_frame)
+            if stats:
+                raise ValueError("as_frame and stats must not be given both")
         ask = self._ask(checked, single, threads, method, allow, deny)
         shape = (k,) if single else (len(checked), k)
         distances, ids = np.empty(shape), np.empty(shape, np.int64)

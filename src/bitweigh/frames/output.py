@@ -7,11 +7,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.checks import as_array, as_choice
+from bitweigh.checks import as_choice, taken_array
 from bitweigh.frames.sources import Frame, optional
 from bitweigh.results import RangeResult, SearchResult
 
-__all__ = ["AsFrame", "framed", "to_frame"]
+__all__ = ["AsFrame", "check_as_frame", "framed", "to_frame"]
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "dict"]
 KINDS = ("pandas", "polars", "arrow", "dict")
@@ -61,12 +61,18 @@ def to_frame(
 
     """
     chosen = as_choice(kind, "kind", KINDS)
-    columns = _columns(result, None if queries is None else as_array(queries, "queries"))
+    columns = _columns(result, None if queries is None else taken_array(queries, "queries"))
     if chosen == "pandas":
         return optional("pandas").DataFrame(columns)
     if chosen == "polars":
         return optional("polars").DataFrame(columns)
     return optional("pyarrow").table(columns) if chosen == "arrow" else columns
+
+
+def check_as_frame(as_frame: object) -> None:
+    """Raise ValueError for what `framed` would not know, before the search."""
+    if as_frame is not True:
+        as_choice(as_frame, "as_frame", KINDS)
 
 
 def framed(result: SearchResult | RangeResult, as_frame: AsFrame) -> Frame:

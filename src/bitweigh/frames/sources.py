@@ -133,6 +133,16 @@ def _of_series(series: Any, where: str, name: str) -> Any:  # noqa: ANN401
 
 def _of_values(values: Any, where: str, name: str) -> Any:  # noqa: ANN401
     """A column of a dict: numbers as an array of NumPy, all else by pyarrow."""
+    library = type(values).__module__.partition(".")[0]
+    # Their nulls would become NaN.
+    if library == "pandas":
+        return _of_series(values, where, name)
+    if library == "polars":
+        values, library = values.to_arrow(), "pyarrow"
+    if library == "pyarrow":
+        return values.combine_chunks() if hasattr(values, "combine_chunks") else values
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{where}: column {name!r} is a masked array: its mask would be lost")
     try:
         array = np.asarray(values)
     except ValueError:  # lists of different lengths, which are named where they are used

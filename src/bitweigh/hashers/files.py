@@ -12,6 +12,7 @@ import json
 import math
 import operator
 import os
+import threading
 import zipfile
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -42,10 +43,14 @@ Kind = TypeVar("Kind", bound=Estimator)
 def write(estimator: Estimator, path: str | os.PathLike[str]) -> None:
     """Write the file in one step: whoever reads it finds the old one or the new one."""
     target = Path(path)
-    temporary = target.with_name(f"{target.name}.tmp")
+    # A name that no other thread or process writes to.
+    temporary = target.with_name(f"{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     raw = to_bytes(estimator)
     try:
-        temporary.write_bytes(raw)
+        with temporary.open("wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -72,9 +72,18 @@ def save(held: Held, path: str | os.PathLike[str]) -> None:
                     write_synced(folder, name, files[name]()).replace(folder / name)
                 os.fsync(directory)
                 current = _matching(old, _stored_checksum(folder))
-                if current is not None and current.index != entry.index:
+                is_first = not (folder / NAME).exists()
+                if is_first:
+                    # From now on the folder is known as ours, and so is the index in it.
+                    _publish(folder, directory, [entry])
+                elif current is not None and current.index != entry.index:
                     _publish(folder, directory, [current, entry])
-                index.save(folder / CODES)
+                try:
+                    index.save(folder / CODES)
+                except BaseException:
+                    if is_first and _stored_checksum(folder) is None:
+                        (folder / NAME).unlink(missing_ok=True)
+                    raise
                 _publish(folder, directory, [entry])
             finally:
                 _clean(folder)
@@ -159,7 +168,10 @@ def _stored_names(folder: Path, entries: list[Entry]) -> set[str]:
     """The files that are there and need not be written again, as far as their sizes tell."""
     whole = set()
     for entry in entries:
-        whole |= {name for name in (entry.hasher, entry.weigher) if (folder / name).is_file()}
+        for name in (entry.hasher, entry.weigher):
+            with contextlib.suppress(OSError):
+                if digest_of((folder / name).read_bytes()) in name:
+                    whole.add(name)
         for file in entry.arrays() or ():
             size = len(header_of(file.dtype, file.shape)) + file.nbytes
             with contextlib.suppress(OSError):
@@ -184,8 +196,7 @@ def _refuse_others(folder: Path) -> None:
             if FORMAT.encode() not in file.read(4096):
                 reason = f"its {NAME} is not that of a vector index"
     else:
-        names = [entry.name for entry in folder.iterdir()]
-        others = [name for name in names if not is_own_name(name) and name != CODES]
+        others = [entry.name for entry in folder.iterdir() if not is_own_name(entry.name)]
         reason = f"the folder holds no vector index, but {others[0]!r}" if others else ""
     if reason:
         raise FileExistsError(errno.EEXIST, reason, str(folder)) from None

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh.checks import Ids, as_array, as_integer, as_k, as_radii
-from bitweigh.frames.output import AsFrame, framed
+from bitweigh.frames.output import AsFrame, check_as_frame, framed
 from bitweigh.frames.sources import Frame
 from bitweigh.hashers.vectors import as_vectors, blocks, unit_rows
 from bitweigh.results import CorruptIndexError, RangeResult, SearchResult
@@ -108,6 +108,8 @@ class Searchable(ABC):
         SearchResult(distances=array([2.]), ids=array([2]))
 
         """
+        if as_frame is not False:
+            check_as_frame(as_frame)
         held = self._now()
         queries, single = _queries(held, Q)
         k = as_k(k)
