@@ -298,8 +298,11 @@ def test_parameters_of_a_hasher_can_be_searched_over() -> None:
 def test_wrong_parameters_are_refused_by_fit() -> None:
     rows = vectors(20)
     for parameters, message in (
-        ({"hasher": "md5"}, "hasher must be 'lsh' or 'itq' or 'sign', got 'md5'"),
-        ({"weigher": "bm25"}, "weigher must be 'asym' or 'wh' or 'inner_product', got 'bm25'"),
+        ({"hasher": "md5"}, "hasher must be 'itq', 'lsh', 'sign' or a hasher, got 'md5'"),
+        (
+            {"weigher": "bm25"},
+            "weigher must be 'asym', 'wh', 'inner_product' or a weigher, got 'bm25'",
+        ),
         ({"hasher": "itq"}, "ITQ has at most one bit per feature, got n_bits=64"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -16,14 +16,14 @@ from bitweigh.bands import BLOCK_ROWS, Band, BandLayout, build_bands, first_orde
 from bitweigh.checks import BitOrder, Codes, Ids
 from bitweigh.results import Memory
 
-__all__ = ["Part", "Rows", "Segment", "StoredIds"]
+__all__ = ["COUNTED_IDS_END", "Part", "Rows", "Segment", "StoredIds"]
 
 Rows = NDArray[np.uint32]
 StoredIds = Ids | NDArray[np.uint32] | range
 """Ids by row: in 32 bits where all of them fit, as a range where each is one more than the last."""
 
 # Ids that are not stored end here; see cpp/engine/id_column.h.
-_COUNTED_IDS_END = 2**61
+COUNTED_IDS_END = 2**61
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,7 +171,7 @@ def is_ascending(ids: StoredIds) -> bool:
 
 def _stored(ids: Ids | NDArray[np.uint32], ascending: bool) -> StoredIds:
     first, last = int(ids[0]), int(ids[-1])
-    if ascending and last - first == len(ids) - 1 and last < _COUNTED_IDS_END:
+    if ascending and last - first == len(ids) - 1 and last < COUNTED_IDS_END:
         return range(first, last + 1)
     largest = last if ascending else int(ids.max())
     return (

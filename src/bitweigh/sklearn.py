@@ -15,12 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh.checks import as_choice, as_integer
-from bitweigh.hashers import ITQ, LSH, Sign
 from bitweigh.hashers.base import Hasher
-from bitweigh.hashers.vectors import sample_rows
 from bitweigh.index import Index
 from bitweigh.machine import MAX_THREADS
-from bitweigh.weighers import Asym, InnerProduct, Wh
+from bitweigh.vector_index.learning import (
+    HasherName,
+    WeigherName,
+    as_hasher,
+    as_weigher,
+    fit_weigher,
+)
 from bitweigh.weighers.base import Weigher
 
 try:
@@ -42,15 +46,11 @@ except ImportError as error:
 
 __all__ = ["WeightedHashNeighbors"]
 
-HasherName: TypeAlias = Literal["lsh", "itq", "sign"]
-WeigherName: TypeAlias = Literal["asym", "wh", "inner_product"]
 Mode: TypeAlias = Literal["connectivity", "distance"]
 Neighbours: TypeAlias = tuple[NDArray[Any], NDArray[Any]] | NDArray[Any]
 
 # Costs of the queries that are searched for at a time: 32 MB.
 COSTS_AT_A_TIME = 2**22
-# Rows that a weigher is fitted on, at most: their projections lie in memory.
-WEIGHER_ROWS = 100_000
 
 
 class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
@@ -144,8 +144,9 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         rows: NDArray[Any] = validate_data(self, X, order="C")
         as_integer(self.n_neighbors, "n_neighbors", 1, 2**31)
         seed = self._seed()
-        self.hasher_ = self._new_hasher(seed).fit(rows)
-        self.weigher_ = self._fitted_weigher(rows, seed)
+        self.hasher_ = as_hasher(_cloned(self.hasher), self.n_bits, seed).fit(rows)
+        self.weigher_ = as_weigher(_cloned(self.weigher), seed)
+        fit_weigher(self.weigher_, self.hasher_, rows, np.random.default_rng(seed))
         self.index_ = Index(self.hasher_.n_bits_, bitorder=self.hasher_.bitorder)
         self.index_.add(self.hasher_.transform(rows))
         self._fit_X = rows
@@ -294,32 +295,6 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _new_hasher(self, seed: int) -> Hasher:
-        if isinstance(self.hasher, Hasher):
-            hasher: Hasher = clone(self.hasher)
-            return hasher
-        name = as_choice(self.hasher, "hasher", ("lsh", "itq", "sign"))
-        if name == "sign":
-            return Sign(seed=seed)
-        return (LSH if name == "lsh" else ITQ)(self.n_bits, seed=seed)
-
-    def _fitted_weigher(self, rows: NDArray[Any], seed: int) -> Weigher:
-        some = sample_rows(rows, WEIGHER_ROWS, np.random.default_rng(seed))
-        projected = self.hasher_.project(some)
-        weigher = self._new_weigher(seed)
-        if isinstance(weigher, Wh):
-            return weigher.fit(projected, self.hasher_.threshold_, vectors=some)
-        return weigher.fit(projected, self.hasher_.threshold_)
-
-    def _new_weigher(self, seed: int) -> Weigher:
-        if isinstance(self.weigher, Weigher):
-            weigher: Weigher = clone(self.weigher)
-            return weigher
-        name = as_choice(self.weigher, "weigher", ("asym", "wh", "inner_product"))
-        if name == "wh":
-            return Wh(seed=seed)
-        return Asym() if name == "asym" else InnerProduct()
-
     def _as_n_neighbors(self, n_neighbors: int | None) -> int:
         k = self.n_neighbors if n_neighbors is None else n_neighbors
         if not isinstance(k, numbers.Integral):
@@ -353,3 +328,8 @@ def _others(found: NDArray[np.int64], first: int) -> NDArray[np.bool_]:
     others: NDArray[np.bool_] = found != np.arange(first, first + len(found))[:, np.newaxis]
     others[others.all(axis=1), -1] = False
     return others
+
+
+def _cloned(part: object) -> object:
+    """A hasher or a weigher that came is not fitted itself, as scikit-learn's manners are."""
+    return clone(part) if isinstance(part, Hasher | Weigher) else part

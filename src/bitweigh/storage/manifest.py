@@ -20,6 +20,7 @@ from bitweigh.bands import BLOCK_ROWS, BandOptions
 from bitweigh.checks import MAX_BITS, BitOrder
 from bitweigh.machine import __version__
 from bitweigh.results import CorruptIndexError
+from bitweigh.segments import COUNTED_IDS_END
 
 __all__ = [
     "FORMAT",
@@ -44,7 +45,6 @@ MOST_BYTES = 1 << 26
 _NO_CHECKSUM = "0" * 32
 _NAME = re.compile(r"[a-z_]+-([0-9a-f]{32})\.npy")
 _ID_ENDS = 2**63
-_COUNTED_IDS_END = 2**61
 
 Shape = tuple[int, ...]
 
@@ -272,7 +272,7 @@ class _Reader:
 
     def ids(self, body: dict[str, Any], rows: int, where: str) -> ArrayFile | int:
         if body.get("ids") is None:
-            return self.integer(body, "first_id", 0, _COUNTED_IDS_END - rows, where)
+            return self.integer(body, "first_id", 0, COUNTED_IDS_END - rows, where)
         return self.file(body, "ids", where, ("<u4", "<i8"), (rows,))
 
     def bands(self, value: object, where: str, n_bits: int) -> tuple[tuple[int, ...], ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bitweigh import _core
-from bitweigh.bands import sorted_by_band
+from bitweigh.bands import BLOCK_ROWS, sorted_by_band
 from bitweigh.checks import BitOrder
 from bitweigh.results import CorruptIndexError
 from bitweigh.segments import Segment
@@ -43,7 +43,8 @@ def _check(content: Content) -> None:
         _check_ids(part.segment, name)
         _check_codes(part.segment, content.bitorder, name)
         _check_bands(part.segment, content.bitorder, name)
-        if len(part.segment) % 32 and part.removed_masks()[-1] >> len(part.segment) % 32:
+        beyond = len(part.segment) % BLOCK_ROWS
+        if beyond and part.removed_masks()[-1] >> beyond:
             raise _UnsoundError(f"{name}: rows were removed that do not exist")
         all_ids.append(part.segment.ids_of(part.rows()))
     if not all_ids:
