@@ -26,9 +26,13 @@ struct BandPlan {
     LevelCounts keys;
     float key_cost;     // of probing one key, nanoseconds
     std::size_t level;  // reached so far
+    bool walked = true; // whether the keys of level 0 were probed
 
     // What going from a level to the next costs.
-    float step_cost(std::size_t from) const { return keys[from + 1] * key_cost; }
+    float step_cost(std::size_t from) const {
+        const float skipped = from == 0 && !walked ? keys[0] : 0.0f;
+        return (keys[from + 1] + skipped) * key_cost;
+    }
 };
 
 class Allocation {

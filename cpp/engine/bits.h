@@ -22,6 +22,34 @@ inline constexpr unsigned bit_mask(std::size_t i, BitOrder order) {
     return order == BitOrder::big ? 128u >> (i % 8) : 1u << (i % 8);
 }
 
+// Which of 32 bytes are zero: bit r stands for byte r. Eight at a time, without a branch.
+inline std::uint32_t zero_bytes(const std::uint8_t bytes[block_rows]) {
+    constexpr std::uint64_t low_bits = 0x7f7f7f7f7f7f7f7f;
+    std::uint32_t zero = 0;
+    for (std::size_t first = 0; first < block_rows; first += 8) {
+        std::uint64_t eight = 0;
+        for (std::size_t i = 0; i < 8; ++i) eight |= std::uint64_t{bytes[first + i]} << (8 * i);
+        // The top bit of each byte: set where the byte is zero. The sum has no carry between bytes.
+        const std::uint64_t top = ~(((eight & low_bits) + low_bits) | eight | low_bits);
+        // The product brings bit 0 of byte i to bit 56 + i.
+        zero |= static_cast<std::uint32_t>((top >> 7) * 0x0102040810204080 >> 56) << first;
+    }
+    return zero;
+}
+
+// Which rows of a block have the same code as its row r: a bit for each.
+inline std::uint32_t rows_like(const std::uint8_t* block, std::size_t n_bytes, std::size_t r) {
+    std::uint8_t differing[block_rows] = {};
+    for (std::size_t p = 0; p < n_bytes; ++p) {
+        const std::uint8_t* plane = block + p * block_rows;
+        const std::uint8_t own = plane[r];
+        for (std::size_t i = 0; i < block_rows; ++i) {
+            differing[i] = static_cast<std::uint8_t>(differing[i] | (plane[i] ^ own));
+        }
+    }
+    return zero_bytes(differing);
+}
+
 // Bits of the last byte that no code may set. n_bits >= 1.
 unsigned unused_mask(std::size_t n_bits, BitOrder order);
 

@@ -25,7 +25,7 @@ BoundTables::BoundTables(const CostTable& costs, bool wide)
 }
 
 void BoundTables::lower_to(double worst) {
-    const double budget = std::max(0.0, worst - costs_.offset() + costs_.slack());
+    const double budget = std::max(0.0, costs_.flips_within(worst));
     if (!ready() || threshold_for(budget) < rescale_below_) quantise(budget);
     const double most = wide_ ? 65534.0 : 254.0;
     tables_.threshold = static_cast<std::uint16_t>(std::min(threshold_for(budget), most));

@@ -44,11 +44,20 @@ CostTable::CostTable(const double* costs, std::size_t n_bits, BitOrder order)
       nibble_flips_(std::make_unique_for_overwrite<double[]>(n_bytes_ * 2 * 16)) {
     double offset = 0.0;
     double magnitude = 0.0;
+    double least = 0.0;
+    double group = 0.0;
     for (std::size_t i = 0; i < n_bits; ++i) {
-        offset += std::min(costs[2 * i], costs[2 * i + 1]);
+        const double cheap = std::min(costs[2 * i], costs[2 * i + 1]);
+        offset += cheap;
+        group += cheap;
+        if (i % 8 == 7 || i + 1 == n_bits) {
+            least += group;
+            group = 0.0;
+        }
         magnitude += std::max(std::fabs(costs[2 * i]), std::fabs(costs[2 * i + 1]));
     }
     offset_ = offset;
+    least_distance_ = least;
     // The 2^-40 share pays for the rounding of `magnitude` and of the product.
     const double slack = 4.0 * static_cast<double>(n_bits + 8) * 0x1p-53 * magnitude * (1 + 0x1p-40);
     slack_ = std::nextafter(slack, std::numeric_limits<double>::infinity());

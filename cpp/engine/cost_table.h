@@ -15,6 +15,7 @@
 // higher-order terms: a code with distance <= worst has real flip sums <= worst - offset + slack.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,16 @@ public:
     std::size_t n_bytes() const { return n_bytes_; }
     double offset() const { return offset_; }
     double slack() const { return slack_; }
+    // The distance of the cheapest code. No code has a smaller one, to the last bit: floating-point
+    // sums round monotonically, so that a dearer bit never makes a sum smaller.
+    double least_distance() const { return least_distance_; }
+
+    // What the flip sums of a code with distance <= `worst`, which is not +inf, add up to at most.
+    // Beyond the cap all codes are within: their flip sums are at most 2^1020, and the difference
+    // must not overflow for a radius near the largest double.
+    double flips_within(double worst) const {
+        return std::min(worst - offset_ + slack_, 0x1p1021);
+    }
 
     // The distance of row r (0-31) of a block.
     double distance(const std::uint8_t* block, std::size_t r) const {
@@ -69,6 +80,7 @@ private:
     std::size_t n_bytes_;
     double offset_;
     double slack_;
+    double least_distance_;
     std::unique_ptr<double[]> byte_sums_;
     std::unique_ptr<double[]> nibble_flips_;
 };

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/bits.h"
 #include "engine/types.h"
 
 namespace bitweigh {
@@ -63,6 +64,20 @@ public:
     // Whether they are not stored.
     bool is_counted() const { return !narrow_ && !wide_; }
 
+    // Which of n <= 32 rows from `first` on have an id less than `end`: a bit for each.
+    std::uint32_t below(std::size_t first, std::size_t n, Id end) const {
+        std::uint8_t less[32] = {};
+        if (narrow_) {
+            for (std::size_t i = 0; i < n; ++i) less[i] = Id{narrow_[first + i]} < end;
+        } else if (wide_) {
+            for (std::size_t i = 0; i < n; ++i) less[i] = wide_[first + i] < end;
+        } else {
+            const Id own = first_ + static_cast<Id>(first);
+            for (std::size_t i = 0; i < n; ++i) less[i] = own + static_cast<Id>(i) < end;
+        }
+        return ~zero_bytes(less);
+    }
+
 private:
     Id first_ = 0;
     const Id* wide_ = nullptr;
@@ -75,6 +90,10 @@ struct Candidate {
     double distance;
     IdPlace id;
 };
+
+inline Neighbour neighbour_of(const Candidate& candidate) {
+    return {candidate.distance, *candidate.id};
+}
 
 inline bool is_nearer(const Candidate& a, const Candidate& b) {
     return a.distance < b.distance || (a.distance == b.distance && *a.id < *b.id);

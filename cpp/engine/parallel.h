@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/float_mode.h"
 #include "engine/tuning.h"
 
 namespace bitweigh {
@@ -45,10 +46,12 @@ private:
     std::size_t since_ = 0;
 };
 
-// Runs task(0..n-1, checkpoint) on at most `threads` threads, this one included. The first
-// exception of a task stops the others and is thrown here.
+// Runs task(0..n-1, checkpoint) on at most `threads` threads, this one included, each in the standard
+// floating-point mode. The first exception of a task stops the others and is thrown here.
 template <class Task>
-void run_tasks(std::size_t n, std::size_t threads, const InterruptCheck& check, Task task) {
+void run_tasks(std::size_t n, std::size_t threads, const InterruptCheck& interrupted, Task task) {
+    StandardFloatMode mode;
+    const InterruptCheck check = [&] { return mode.outside(interrupted); };
     std::atomic<std::size_t> next = 0;
     std::atomic<bool> stop = false;
     std::mutex mutex;
@@ -75,6 +78,7 @@ void run_tasks(std::size_t n, std::size_t threads, const InterruptCheck& check, 
                 ++running;
             }
             helpers.emplace_back([&] {
+                const StandardFloatMode own_mode;
                 work(nullptr);
                 const std::lock_guard lock(mutex);
                 --running;

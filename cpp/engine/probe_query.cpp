@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "engine/tuning.h"
 
@@ -27,8 +29,15 @@ double preparing_cost_of(const Segment& segment) {
 // Of the longest list of blocks that a thread keeps.
 constexpr std::size_t most_blocks_kept = std::size_t{1} << 16;
 
-double sum_of(const std::vector<double>& values) {
-    return std::accumulate(values.begin(), values.end(), 0.0);
+// A band that was not walked adds nothing.
+double sum_of_limits(const std::vector<double>& limits) {
+    double sum = 0.0;
+    for (const double limit : limits) sum += std::max(0.0, limit);
+    return sum;
+}
+
+std::size_t blocks_between(std::uint32_t begin, std::uint32_t end) {
+    return begin < end ? (end - 1) / block_rows - begin / block_rows + 1 : 0;
 }
 
 }  // namespace
@@ -44,11 +53,22 @@ bool may_probe(const Segment& segment, std::size_t n_bytes, std::size_t k, Metho
                     tuning.least_scan_cost_per_k * static_cast<double>(k));
 }
 
-ProbeSpace& space_of_thread() {
-    thread_local ProbeSpace space;
+namespace {
+
+thread_local std::unique_ptr<ProbeSpace> kept_space;
+
+}  // namespace
+
+BorrowedProbeSpace::BorrowedProbeSpace()
+    : exceptions_(std::uncaught_exceptions()), space_(std::move(kept_space)) {
+    if (!space_) space_ = std::make_unique<ProbeSpace>();
+}
+
+BorrowedProbeSpace::~BorrowedProbeSpace() {
+    if (std::uncaught_exceptions() > exceptions_) return;
     // A search of huge buckets must not hold on to its memory.
-    if (space.blocks.starts.capacity() > most_blocks_kept) space.blocks = {};
-    return space;
+    if (space_->blocks.starts.capacity() > most_blocks_kept) return;
+    kept_space = std::move(space_);
 }
 
 ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTable& table,
@@ -61,12 +81,15 @@ ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTa
       tuning_(tuning) {
     const auto planes = static_cast<double>(table.n_bytes());
     const double planes_cost = scan_cost_of(segment, table.n_bytes());
-    scan_cost_ = planes_cost +
-                 std::min(planes_cost, scan_neighbour_cost * static_cast<double>(scan.k()));
+    scan_cost_ = planes_cost;
+    if (!scan.wants_every_row()) {
+        scan_cost_ += std::min(planes_cost, scan_neighbour_cost * static_cast<double>(scan.k()));
+    }
     limit_ = later_limit * scan_cost_;
     spent_ = preparing_cost_of(segment);
     block_cost_ = block_cost + block_plane_cost * planes;
     candidate_cost_ = candidate_cost + candidate_byte_cost * planes;
+    hit_cost_ = scan.wants_every_row() ? range_hit_cost : 0.0;
     prepare(costs);
 }
 
@@ -101,13 +124,17 @@ bool ProbeQuery::run(bool to_the_end, Checkpoint& checkpoint) {
 }
 
 bool ProbeQuery::probe(Checkpoint& checkpoint) {
-    // The cheapest key of each band first: their rows often give a bound close to the last one.
-    space_.next.assign(space_.bands.size(), 0.0);
-    if (!walk_to_next(checkpoint)) return false;
+    if (scan_.wants_every_row()) {
+        look_at_cheapest();
+    } else {
+        // The cheapest key of each band first: their rows often give a bound close to the last one.
+        space_.next.assign(space_.bands.size(), 0.0);
+        if (!walk_to_next(checkpoint)) return false;
+    }
     double most = tuning_.first_round_cost;
     while (!all_met_) {
         const double target = next_target();
-        if (sum_of(space_.limits) > target) return true;
+        if (sum_of_limits(space_.limits) > target) return true;
         ++counters_.rounds;
         spent_ += round_cost + round_band_cost * static_cast<double>(space_.bands.size());
         plan(target);
@@ -131,13 +158,22 @@ bool ProbeQuery::probe(Checkpoint& checkpoint) {
     return true;
 }
 
+void ProbeQuery::look_at_cheapest() {
+    for (std::size_t b = 0; b < space_.bands.size(); ++b) {
+        __builtin_prefetch(segment_.bands[b].starts + space_.bands[b].cheapest());
+    }
+    for (std::size_t b = 0; b < space_.bands.size(); ++b) {
+        const std::uint32_t* starts = segment_.bands[b].starts + space_.bands[b].cheapest();
+        space_.met[b] = {1.0f, static_cast<float>(blocks_between(starts[0], starts[1]))};
+    }
+}
+
 double ProbeQuery::next_target() {
-    const double budget = scan_.worst() - table_.offset() + table_.slack();
-    if (budget < padding_distance) return budget;
+    if (scan_.worst() < padding_distance) return table_.flips_within(scan_.worst());
     // Fewer than K rows met: on by cost alone, towards more and more of all flips. One band reaches
     // its dearest key before the limits add up to all of them.
-    const double all = sum_of(space_.flips);
-    const double reached = sum_of(space_.limits);
+    const double all = std::accumulate(space_.flips.begin(), space_.flips.end(), 0.0);
+    const double reached = sum_of_limits(space_.limits);
     return std::max({all / 2, 2 * reached, std::numeric_limits<double>::min()});
 }
 
@@ -157,7 +193,10 @@ double doubt_at(double share, std::size_t k) {
 }  // namespace
 
 bool ProbeQuery::is_too_dear() {
-    const double most = scan_cost_ * doubt_at(spent_ / scan_cost_, scan_.k()) - spent_;
+    // Within a radius there is no bound that could still fall.
+    const double doubt =
+        scan_.wants_every_row() ? 1.0 : doubt_at(spent_ / scan_cost_, scan_.k());
+    const double most = scan_cost_ * doubt - spent_;
     const double left =
         surprise_ * space_.allocation.cost_to_finish(needed_, static_cast<float>(most / surprise_));
     if (left > most) return true;
@@ -182,6 +221,7 @@ void ProbeQuery::plan(double target) {
         const double average = 1.0 + static_cast<double>(segment_.rows) / (keys * block_rows);
         const double blocks = (average + space_.met[b].blocks) / (1.0 + space_.met[b].keys);
         space_.allocation.bands[b].key_cost = static_cast<float>(key_cost + block_cost_ * blocks);
+        space_.allocation.bands[b].walked = space_.limits[b] >= 0.0;
         space_.met[b].keys *= remembered_share;
         space_.met[b].blocks *= remembered_share;
     }
@@ -207,7 +247,7 @@ void ProbeQuery::choose_next(double target) {
     if (reached > target) {
         lower_next(reached - target);
         // Without an end of the search there is no end of rounds.
-        if (!(sum_of(space_.next) > target)) next_by_levels();
+        if (!(sum_of_limits(space_.next) > target)) next_by_levels();
     } else {
         // A level so small that it is rounded away.
         space_.next[0] = std::nextafter(target, padding_distance);
@@ -217,10 +257,11 @@ void ProbeQuery::choose_next(double target) {
 double ProbeQuery::next_by_levels() {
     space_.next.clear();
     for (std::size_t b = 0; b < space_.bands.size(); ++b) {
-        const auto levels = static_cast<double>(space_.allocation.bands[b].level);
-        space_.next.push_back(std::max(space_.limits[b], levels * level_));
+        const std::size_t level = space_.allocation.bands[b].level;
+        const double limit = static_cast<double>(level) * level_;
+        space_.next.push_back(level > 0 ? std::max(space_.limits[b], limit) : space_.limits[b]);
     }
-    return sum_of(space_.next);
+    return sum_of_limits(space_.next);
 }
 
 // The last step goes beyond the target, by up to a level: the dearest bands need not go so far.
@@ -240,9 +281,12 @@ void ProbeQuery::lower_next(double excess) {
             }
         }
         if (most == 0.0f) return;
-        const double back = std::min(excess, space_.next[dearest] - space_.limits[dearest]);
+        const double from = std::max(0.0, space_.limits[dearest]);
+        const double back = std::min(excess, space_.next[dearest] - from);
         space_.next[dearest] -= back;
         excess -= back;
+        // Where nothing is gained, a band that was not walked need not be.
+        if (space_.next[dearest] <= from) space_.next[dearest] = space_.limits[dearest];
     }
 }
 
@@ -279,17 +323,26 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
     space_.hits.resize(std::max(space_.hits.size(), blocks_at_once));
     for (std::size_t i = 0; i < space_.blocks.size() && (to_the_end_ || spent_ <= limit_);) {
         const std::size_t n = std::min(at_once_, space_.blocks.size() - i);
-        const std::size_t usual = usual_candidates * scan_.k();
-        const std::size_t before = std::max(usual, scan_.candidates());
+        const double in_vain = candidates_in_vain();
+        const std::size_t kept = scan_.kept();
         scan_.scan_listed(space_.blocks, i, n, space_.hits.data());
         counters_.blocks_probed += n;
-        const std::size_t more = std::max(usual, scan_.candidates()) - before;
-        spent_ += block_cost_ * static_cast<double>(n) + candidate_cost_ * static_cast<double>(more);
+        spent_ += block_cost_ * static_cast<double>(n) +
+                  candidate_cost_ * (candidates_in_vain() - in_vain);
+        if (scan_.kept() > kept) spent_ += hit_cost_ * static_cast<double>(scan_.kept() - kept);
         checkpoint.done(n * table_.n_bytes() * block_rows);
         i += n;
         at_once_ = std::min(2 * at_once_, blocks_at_once);
     }
     return to_the_end_ || spent_ <= limit_;
+}
+
+double ProbeQuery::candidates_in_vain() const {
+    // Of the k nearest only so many are kept, and a search that goes well has about as many candidates
+    // more. Of every row within a radius each candidate is kept, unless it was met before.
+    const std::size_t usual =
+        scan_.wants_every_row() ? scan_.kept() : usual_candidates * scan_.k();
+    return static_cast<double>(std::max(usual, scan_.candidates()) - usual);
 }
 
 bool ProbeQuery::list_blocks() {

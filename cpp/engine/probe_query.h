@@ -1,10 +1,10 @@
 // One query over the bands of one segment, exactly: buckets near the query, nearest first, until no
-// row outside them can be among the K nearest.
+// row outside them can be among the K nearest, or within the radius.
 //
 // Why it may stop. When a band was walked up to a limit, every row whose key has a sum within that
-// limit was met. A row not met in any band has a larger sum than the limit in each of them, and the
-// bits outside all bands cost at least nothing: so its flip sums exceed the sum of the limits. Once
-// that exceeds worst - offset + slack, its distance exceeds `worst`.
+// limit was met. A row not met in any band has a larger sum than the limit in each band that was
+// walked, and the other bits cost at least nothing: so its flip sums are at least the sum of the
+// limits. Once that exceeds worst - offset + slack, its distance exceeds `worst`.
 //
 // The slack of cost_table.h also covers the rounding of these sums. In a band of s bits a row's sum is
 // at most (1 + u)^s times the real one: each weight is rounded once and s - 1 additions are. Adding m
@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -29,13 +30,14 @@
 
 namespace bitweigh {
 
-// Memory that queries use one after the other.
+// Scratch memory of a query. ProbeQuery sets every part of it before it reads it, but for `keys`, which
+// are empty between two queries.
 struct ProbeSpace {
     std::vector<double> flips;
     std::vector<std::uint8_t> cheap_ones;
     std::vector<BandQuery> bands;
     Allocation allocation;
-    std::vector<double> limits;  // of each band, -inf before its first walk
+    std::vector<double> limits;  // of each band, -inf before its first walk, then >= 0
     std::vector<double> next;    // those of the next step
     // What each band met in this query.
     struct Met {
@@ -52,8 +54,23 @@ struct ProbeSpace {
     std::vector<Hit> hits;
 };
 
-// This thread's, kept from one search to the next: making it anew takes longer than a short search.
-ProbeSpace& space_of_thread();
+// A ProbeSpace for the time of a search. Each thread keeps one from one search to the next, because
+// making one takes longer than a short search. A search takes it away from the thread while it lasts:
+// a search may be interrupted by another one on the same thread, from a signal handler or a finaliser,
+// which then gets a space of its own. A search that ends by an exception throws its space away.
+class BorrowedProbeSpace {
+public:
+    BorrowedProbeSpace();
+    ~BorrowedProbeSpace();
+    BorrowedProbeSpace(const BorrowedProbeSpace&) = delete;
+    BorrowedProbeSpace& operator=(const BorrowedProbeSpace&) = delete;
+
+    ProbeSpace& operator*() { return *space_; }
+
+private:
+    int exceptions_;  // under way when it was borrowed
+    std::unique_ptr<ProbeSpace> space_;
+};
 
 // What a search may do with segments that have bands. The answer is always the same.
 enum class Method {
@@ -80,6 +97,8 @@ private:
     void prepare(const double* costs);
     bool is_too_dear();
     bool probe(Checkpoint& checkpoint);
+    // Looks up how many rows the cheapest key of each band has, without reading any.
+    void look_at_cheapest();
     // What the limits of the bands must exceed together before the search may end, as far as is known.
     double next_target();
     // Brings the plans up to date: how many keys each band has by level, and what each costs.
@@ -92,6 +111,8 @@ private:
     // Probes every key between the limits and the next ones; false where it has become too dear.
     bool walk_to_next(Checkpoint& checkpoint);
     bool probe_keys(Checkpoint& checkpoint);
+    // Rows that the kernel has let through, beyond those that every search has to verify.
+    double candidates_in_vain() const;
     // Lists the blocks of the keys; false, with some of them, where they are too dear: a single bucket
     // may hold most of the rows, which is seen only here.
     bool list_blocks();
@@ -104,7 +125,8 @@ private:
     const Tuning& tuning_;
     double scan_cost_;          // nanoseconds, estimated
     double block_cost_;
-    double candidate_cost_;
+    double candidate_cost_;     // of a row that the kernel let through in vain
+    double hit_cost_;           // beyond what it costs a scan, of a row that is kept
     double limit_;              // of what may be spent before it is given up
     double surprise_ = 1.0;     // how many times more the last round cost than was planned
     double spent_ = 0.0;

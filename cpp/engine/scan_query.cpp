@@ -34,16 +34,27 @@ namespace {
 constexpr std::size_t scoring_cost = 16;
 // Fewer rows of a block are scored one by one.
 constexpr int few_rows = 8;
+// So many candidates in one block are a group of equal codes or of equal distances: it pays to look.
+// And so many must be alike for another look at the same block.
+constexpr int many_hits = 8;
+constexpr int many_alike = 3;
+// Sampled rows within a bound may be so many times more than expected before it counts as loose.
+constexpr double loose_bound_factor = 8.0;
 
 }  // namespace
 
-double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
-                    const Tuning& tuning, SearchCounters& counters, Checkpoint& checkpoint) {
+namespace {
+
+// The distances of about `rows` rows in blocks spread evenly over the line; of none where these would
+// be all blocks.
+std::vector<double> sample_distances(const CostTable& costs, const SegmentLine& line,
+                                     std::size_t rows, SearchCounters& counters,
+                                     Checkpoint& checkpoint) {
     // Of a filtered line so many more blocks that as many rows count, if they are spread evenly.
     const std::size_t share = std::max<std::size_t>(1, line.n_blocks() * block_rows /
                                                            std::max<std::size_t>(1, line.rows()));
-    const std::size_t sample = blocks_of(sample_rows(k, tuning)) * share;
-    if (sample >= line.n_blocks()) return padding_distance;
+    const std::size_t sample = blocks_of(rows) * share;
+    if (sample >= line.n_blocks()) return {};
     const auto block_at = [&](std::size_t i, auto visit) {
         const std::size_t at = i * line.n_blocks() / sample;
         line.visit(at, at + 1, [&](const Segment& segment, std::size_t block, std::size_t) {
@@ -78,7 +89,28 @@ double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t
         checkpoint.done(costs.n_bytes() * block_rows * scoring_cost / share);
     }
     counters.rows_scored_directly += seen.size();
-    return seen.size() < k ? padding_distance : kth_smallest(seen.data(), seen.size(), k);
+    return seen;
+}
+
+}  // namespace
+
+void sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
+                  const Tuning& tuning, SharedBound& bound, SearchCounters& counters,
+                  Checkpoint& checkpoint) {
+    if (bound.get() < padding_distance) {
+        const std::vector<double> few =
+            sample_distances(costs, line, tuning.warm_up_rows, counters, checkpoint);
+        const auto nearer_rows = std::count_if(few.begin(), few.end(), [&](double distance) {
+            return distance < bound.get();
+        });
+        // A sample of s of n rows has s k / n rows within a bound that k rows are within.
+        const double expected = static_cast<double>(few.size() * k) /
+                                static_cast<double>(std::max<std::size_t>(1, line.rows()));
+        if (static_cast<double>(nearer_rows) <= loose_bound_factor * expected + 1.0) return;
+    }
+    const std::size_t rows = std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
+    std::vector<double> seen = sample_distances(costs, line, rows, counters, checkpoint);
+    if (seen.size() >= k) bound.lower_to(kth_smallest(seen.data(), seen.size(), k));
 }
 
 ScanQuery::ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel, bool wide,
@@ -169,13 +201,7 @@ SearchCounters ScanQuery::counters() {
     return counters_;
 }
 
-std::vector<Neighbour> ScanQuery::take_sorted() {
-    const std::vector<Candidate> sorted = top_.take_sorted();
-    std::vector<Neighbour> neighbours;
-    neighbours.reserve(sorted.size());
-    for (const Candidate& c : sorted) neighbours.push_back({c.distance, *c.id});
-    return neighbours;
-}
+std::vector<Neighbour> ScanQuery::take_sorted() { return top_.take_sorted(); }
 
 void ScanQuery::score_all(const BlockRows& rows, std::size_t block) {
     double distances[block_rows];
@@ -190,13 +216,25 @@ void ScanQuery::score_all(const BlockRows& rows, std::size_t block) {
 
 void ScanQuery::score(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows) {
     if (n_scored_ + block_rows > scored_.size()) offer_scored();
+    std::uint32_t left = hit_rows & rows.rows_in(block);
+    counters_.candidates += static_cast<std::uint64_t>(std::popcount(left));
+    if (std::popcount(left) >= many_hits) {
+        left = drop_behind(rows, block, costs_.least_distance(), left);
+        while (std::popcount(left) >= many_hits) {
+            const std::uint32_t others = score_alike(rows, block, left);
+            const bool are_alike = std::popcount(left ^ others) >= many_alike;
+            left = others;
+            if (!are_alike) break;
+        }
+    }
+    score_each(rows, block, left);
+}
+
+void ScanQuery::score_each(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows) {
     const std::uint8_t* start = rows.blocks + block * costs_.n_bytes() * block_rows;
     const double worst = top_.worst();
-    std::uint32_t left = hit_rows & rows.rows_in(block);
     const std::size_t before = n_scored_;
-    const auto let_through = static_cast<std::size_t>(std::popcount(left));
-    counters_.candidates += let_through;
-    for (; left != 0; left &= left - 1) {
+    for (std::uint32_t left = hit_rows; left != 0; left &= left - 1) {
         const auto r = static_cast<std::size_t>(std::countr_zero(left));
         const std::size_t position = block * block_rows + r;
         const double distance = costs_.distance(start, r);
@@ -204,7 +242,35 @@ void ScanQuery::score(const BlockRows& rows, std::size_t block, std::uint32_t hi
         n_scored_ += distance <= worst;
         if (rows.row_numbers) __builtin_prefetch(rows.row_numbers + position);
     }
-    rejected_ += let_through - (n_scored_ - before);
+    rejected_ += static_cast<std::size_t>(std::popcount(hit_rows)) - (n_scored_ - before);
+}
+
+std::uint32_t ScanQuery::score_alike(const BlockRows& rows, std::size_t block,
+                                     std::uint32_t hit_rows) {
+    const std::uint8_t* start = rows.blocks + block * costs_.n_bytes() * block_rows;
+    const auto first = static_cast<std::size_t>(std::countr_zero(hit_rows));
+    const std::uint32_t alike = rows_like(start, costs_.n_bytes(), first) & hit_rows;
+    const double distance = costs_.distance(start, first);
+    if (distance > top_.worst()) {
+        rejected_ += static_cast<std::size_t>(std::popcount(alike));
+        return hit_rows ^ alike;
+    }
+    std::uint32_t left = drop_behind(rows, block, distance, alike);
+    for (; left != 0; left &= left - 1) {
+        const std::size_t position =
+            block * block_rows + static_cast<std::size_t>(std::countr_zero(left));
+        scored_[n_scored_++] = {distance, &rows, static_cast<Row>(position)};
+        if (rows.row_numbers) __builtin_prefetch(rows.row_numbers + position);
+    }
+    return hit_rows ^ alike;
+}
+
+std::uint32_t ScanQuery::drop_behind(const BlockRows& rows, std::size_t block, double distance,
+                                     std::uint32_t hit_rows) const {
+    const Candidate* kth = top_.kth();
+    if (!kth || distance < kth->distance || rows.row_numbers) return hit_rows;
+    // As far as the K-th nearest, or farther: only a lower id could bring a row before it.
+    return hit_rows & rows.ids_below(block, *kth->id);
 }
 
 void ScanQuery::offer_scored() {

@@ -67,16 +67,12 @@ private:
     std::atomic<double> bound_ = padding_distance;
 };
 
-// Rows that a sample for the k-th best has, if there are so many.
-inline std::size_t sample_rows(std::size_t k, const Tuning& tuning) {
-    return std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
-}
-
-// The distance of the k-th best among blocks spread evenly over the line: a first bound. Rows near
-// each other in a segment may be alike, hence spread. Returns +inf where the sample has fewer than
-// k rows, or would be the whole line.
-double sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
-                    const Tuning& tuning, SearchCounters& counters, Checkpoint& checkpoint);
+// Looks at blocks spread evenly over the line, since rows near each other may be alike, and lowers the
+// bound to the distance of the k-th best there. Where there is a bound already, a small sample tells
+// whether that is worth it. Does nothing where the sample would be the whole line.
+void sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
+                  const Tuning& tuning, SharedBound& bound, SearchCounters& counters,
+                  Checkpoint& checkpoint);
 
 // Blocks to look at: where each starts, and whose it is.
 struct BlockList {
@@ -100,7 +96,8 @@ struct BlockList {
 
 class ScanQuery {
 public:
-    // `wide`: with 16-bit sums from the start. `repeats`: rows may be met more than once.
+    // `wide`: with 16-bit sums from the start. `repeats`: rows may be met more than once. With
+    // every_row as k everything within the bound is kept.
     ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel, bool wide,
               SharedBound& bound, bool repeats = false);
 
@@ -119,12 +116,12 @@ public:
 
     // How many rows are kept at the moment.
     std::size_t kept() const { return top_.size(); }
-    // Keeps each of them once.
-    void drop_repeats() { top_.drop_repeats(); }
 
     // How many rows the kernel has let through.
     std::size_t candidates() const { return counters_.candidates; }
     std::size_t k() const { return top_.k(); }
+    // Whether everything within a bound is wanted, which then never falls.
+    bool wants_every_row() const { return top_.k() == every_row; }
 
     // What was found, nearest first; to be called once, at the end.
     std::vector<Neighbour> take_sorted();
@@ -141,6 +138,13 @@ private:
     // Scores rows that the kernel let through; those within the bound wait until their row numbers,
     // which are seldom in the cache, have been fetched.
     void score(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows);
+    void score_each(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows);
+    // Rows with the same code have the same distance, and it is computed once. Returns the rows of
+    // other codes, which are yet to be scored.
+    std::uint32_t score_alike(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows);
+    // Of rows that are no nearer than `distance`, those that are not behind the K-th nearest.
+    std::uint32_t drop_behind(const BlockRows& rows, std::size_t block, double distance,
+                              std::uint32_t hit_rows) const;
     void offer_scored();
     void offer(const BlockRows& rows, std::size_t position, double distance);
 

@@ -32,6 +32,12 @@ struct BlockRows {
         return row_numbers ? existing : existing & ~denied.in(block);
     }
 
+    // Which rows of a block have an id less than `end`: a bit for each. Only where positions are rows.
+    std::uint32_t ids_below(std::size_t block, Id end) const {
+        const std::size_t first = block * block_rows;
+        return ids.below(first, std::min(block_rows, rows - first), end);
+    }
+
     // Where the id at a position is, one of rows_in; nowhere if that row is denied, or if its number is
     // damaged: it may come from a mapped file that nobody has verified.
     IdPlace id_at(std::size_t position) const {

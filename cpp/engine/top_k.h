@@ -31,16 +31,20 @@
 
 namespace bitweigh {
 
+// A k for everything within the bound, however many there are.
+inline constexpr std::size_t every_row = std::numeric_limits<std::size_t>::max() / 16;
+
 // Which ids were met, by the place where they are stored.
 class MetIds {
 public:
-    // For at least `most` ids.
+    // For `most` ids at first.
     explicit MetIds(std::size_t most) : places_(std::bit_ceil(2 * most + 2)) {
         shift_ = 64 - std::countr_zero(places_.size());
     }
 
-    // False if the id is there already. There must be room.
+    // False if the id is there already.
     bool insert(IdPlace id) {
+        if (!has_room(1)) grow();
         std::size_t at = place_of(id);
         for (; places_[at]; at = (at + 1) & (places_.size() - 1)) {
             if (places_[at] == id) return false;
@@ -56,6 +60,13 @@ public:
     }
 
 private:
+    void grow() {
+        MetIds larger(places_.size());
+        for (const IdPlace& id : places_) {
+            if (id) larger.insert(id);
+        }
+        *this = std::move(larger);
+    }
     std::size_t place_of(IdPlace id) const {
         return (id.number() / alignof(std::uint32_t) * 0x9e3779b97f4a7c15u) >> shift_;
     }
@@ -70,6 +81,8 @@ template <class Entry>
 class TopK {
     // So many are kept in order: as fast as a buffer, and `worst` is never late.
     static constexpr std::size_t few = 16;
+    // Room for the ids met is made for so many; beyond that it grows.
+    static constexpr std::size_t most_met_at_first = 4096;
 
 public:
     // k >= 1. `repeats`: the same row may be offered again; only for candidates.
@@ -77,7 +90,7 @@ public:
         : k_(k), room_(k + std::max(k / 2, std::min<std::size_t>(7 * k, 2048))), full_(k + k / 2) {
         entries_.reserve(std::min<std::size_t>(k <= few ? k : full_, 1024));
         // Room for more than are kept: those that were dropped need not be taken out at once.
-        if (repeats) met_.emplace(k <= few ? 0 : room_ + k);
+        if (repeats) met_.emplace(k <= few ? 0 : std::min(room_ + k, most_met_at_first));
     }
 
     // No row farther than this can be among the K nearest; equal ones can, by their id.
@@ -87,6 +100,13 @@ public:
     std::size_t size() const { return entries_.size(); }
     // How often an entry came again.
     std::size_t repeats() const { return repeats_; }
+
+    // The K-th nearest of those that came, or of those that came up to some time ago: what is not
+    // nearer is not kept. Null while that is not known.
+    const Entry* kth() const {
+        if (k_ <= few) return entries_.size() == k_ ? &entries_.back() : nullptr;
+        return selected_ ? &kth_ : nullptr;
+    }
 
     void lower_bound_to(double bound) { worst_ = std::min(worst_, bound); }
 
@@ -108,19 +128,8 @@ public:
         if (entries_.size() >= full_ || bins_are_spent()) select();
     }
 
-    // Keeps each entry once, where they came more often and that was not looked at; only for
-    // candidates, before K of them came.
-    void drop_repeats() {
-        const auto before = [](const Entry& a, const Entry& b) {
-            return a.id.number() < b.id.number();
-        };
-        const auto same = [](const Entry& a, const Entry& b) { return a.id == b.id; };
-        std::sort(entries_.begin(), entries_.end(), before);
-        entries_.erase(std::unique(entries_.begin(), entries_.end(), same), entries_.end());
-    }
-
     // The K nearest in rising order, or all if fewer came; leaves this empty.
-    std::vector<Entry> take_sorted() {
+    std::vector<Neighbour> take_sorted() {
         if (entries_.size() > k_) {
             const auto too_far = [this](const Entry& entry) { return entry.distance > worst_; };
             entries_.erase(std::remove_if(entries_.begin(), entries_.end(), too_far),
@@ -128,9 +137,14 @@ public:
             // A few too many are dropped faster after sorting.
             if (entries_.size() > k_ + k_ / 4) select();
         }
-        spread_sort(entries_, nearer);
-        if (entries_.size() > k_) entries_.resize(k_);
-        return std::exchange(entries_, {});
+        // Each id is read once, and not for every comparison of two equal distances.
+        std::vector<Neighbour> sorted;
+        sorted.reserve(entries_.size());
+        for (const Entry& entry : entries_) sorted.push_back(neighbour_of(entry));
+        entries_ = {};
+        spread_sort(sorted, nearer);
+        if (sorted.size() > k_) sorted.resize(k_);
+        return sorted;
     }
 
 private:

@@ -82,13 +82,12 @@ void check_top_k(const std::vector<Neighbour>& neighbours, std::size_t k, double
     std::vector<Neighbour> expected = neighbours;
     std::sort(expected.begin(), expected.end(), nearer);
     expected.resize(std::min(k, expected.size()));
-    const std::vector<Entry> found = top.take_sorted();
-    bool equal = found.size() == expected.size();
-    for (std::size_t i = 0; equal && i < found.size(); ++i) {
-        const Entry entry = make_entry(expected[i]);
-        // Neither is nearer: distance and id are the same.
-        equal = !nearer(found[i], entry) && !nearer(entry, found[i]);
-    }
+    const std::vector<Neighbour> found = top.take_sorted();
+    const auto same = [](const Neighbour& a, const Neighbour& b) {
+        return a.distance == b.distance && a.id == b.id;
+    };
+    const bool equal =
+        std::equal(found.begin(), found.end(), expected.begin(), expected.end(), same);
     CHECK(equal, "n " << neighbours.size() << " k " << k << " bound " << bound);
     CHECK(top.take_sorted().empty(), "n " << neighbours.size() << " k " << k);
 }
@@ -138,19 +137,20 @@ void check_repeats(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct)
     // Nothing was dropped, so every repeat was seen as one.
     CHECK(k < n || top.repeats() == again, top.repeats() << " of " << again);
     std::sort(rows.begin(), rows.end(), nearer);
-    const std::vector<Candidate> found = top.take_sorted();
+    const std::vector<Neighbour> found = top.take_sorted();
     bool equal = found.size() == std::min(k, n);
     for (std::size_t i = 0; equal && i < found.size(); ++i) {
-        equal = found[i].distance == rows[i].distance && *found[i].id == rows[i].id;
+        equal = found[i].distance == rows[i].distance && found[i].id == rows[i].id;
     }
     CHECK(equal, "n " << n << " k " << k << " distinct " << distinct << ": " << found.size());
 }
 
-// Every id is new once, up to the most that fit, whether they are stored side by side or far apart.
+// Every id is new once, whether they are stored side by side or far apart, in the room for `at_first`
+// and beyond.
 template <class Stored>
-void check_met_ids(Rng& rng, std::size_t most) {
+void check_met_ids(Rng& rng, std::size_t most, std::size_t at_first) {
     const std::vector<Stored> stored(100 * most);
-    MetIds met(most);
+    MetIds met(at_first);
     for (const std::size_t apart : {1, 64, 97}) {
         std::vector<IdPlace> ids;
         for (std::size_t i = 0; i < most; ++i) ids.emplace_back(&stored[i * apart]);
@@ -216,13 +216,16 @@ void test_top_k() {
     for (const std::size_t k : {1, 2, 3, 4, 5, 10, 100}) check_worst_follows(k);
     Rng rng(3);
     for (const std::size_t most : {1, 2, 3, 15, 16, 150, 1500}) {
-        check_met_ids<Id>(rng, most);
-        check_met_ids<std::uint32_t>(rng, most);
+        for (const std::size_t at_first : {std::size_t{0}, most / 3, most}) {
+            check_met_ids<Id>(rng, most, at_first);
+            check_met_ids<std::uint32_t>(rng, most, at_first);
+        }
     }
     for (const std::size_t distinct : {1, 2, 5, 30, 1000000}) {
         for (int repeat = 0; repeat < 200; ++repeat) {
             const std::size_t n = 1 + pick(rng, 100);
             check_repeats(rng, n, 1 + pick(rng, repeat % 2 ? n + 2 : 12), distinct);
+            if (repeat % 5 == 0) check_repeats(rng, 50 * n, every_row, distinct);
         }
         for (int repeat = 0; repeat < 200; ++repeat) {
             const std::size_t n = 1 + pick(rng, repeat < 100 ? 30 : 600);

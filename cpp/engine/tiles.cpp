@@ -1,0 +1,278 @@
+#include "engine/tiles.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace bitweigh {
+
+namespace {
+
+// How a search is cut into tasks: tiles of queries x pieces of the line of blocks.
+struct Split {
+    std::size_t threads;
+    std::size_t queries_per_tile;
+    std::size_t tiles;
+    std::size_t pieces;
+};
+
+std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+bool may_probe(const SearchRequest& request, const Segment& segment) {
+    // How many rows are within a radius is not known.
+    const std::size_t k = request.radii ? 0 : request.k;
+    return may_probe(segment, bytes_of(request.n_bits), k, request.method, request.tuning);
+}
+bool may_probe(const SearchRequest& request) {
+    return std::any_of(request.segments.begin(), request.segments.end(),
+                       [&](const Segment& segment) { return may_probe(request, segment); });
+}
+
+Split split_work(const SearchRequest& request, const SegmentLine& line) {
+    Split split{};
+    const std::size_t block_bytes = bytes_of(request.n_bits) * block_rows;
+    split.threads = std::max<std::size_t>(1, request.threads);
+    if (request.cap_threads) {
+        std::size_t bytes = line.n_blocks() * block_bytes;
+        if (may_probe(request)) bytes = std::min(bytes, probe_bytes);
+        const double worth = static_cast<double>(bytes) * static_cast<double>(request.n_queries) /
+                             static_cast<double>(bytes_per_thread);
+        if (worth < static_cast<double>(split.threads)) {
+            split.threads = std::max<std::size_t>(1, static_cast<std::size_t>(worth));
+        }
+    }
+    const std::size_t tasks = split.threads == 1 ? 1 : split.threads * tasks_per_thread;
+    split.queries_per_tile =
+        std::clamp<std::size_t>(divide_up(request.n_queries, tasks), 1, tile_queries);
+    split.tiles = divide_up(request.n_queries, split.queries_per_tile);
+    const std::size_t most_pieces = std::max<std::size_t>(1, line.n_blocks());
+    split.pieces = std::min(divide_up(tasks, split.tiles), most_pieces);
+    return split;
+}
+
+// A few queries that probe one after the other and then pass over what is left to scan together,
+// chunk by chunk, piece by piece of the line. It is prepared once, before its pieces; the last piece
+// hands over the answers.
+class Tile {
+public:
+    Tile(const SearchRequest& request, const SegmentLine& line, AnswerSink& answers,
+         std::size_t first, std::size_t last, std::size_t pieces)
+        : request_(request),
+          line_(line),
+          answers_(answers),
+          first_(first),
+          n_(last - first),
+          pieces_(pieces),
+          pieces_left_(pieces) {}
+
+    // Builds the tables, probes, and samples first bounds for what is left to scan. Returns whether
+    // anything is; if not, the answers were handed over.
+    bool prepare(Checkpoint& checkpoint) {
+        const auto start = std::chrono::steady_clock::now();
+        tables_.reserve(n_);
+        found_.resize(n_);
+        counters_.resize(n_);
+        left_.assign(n_ * request_.segments.size(), 1);
+        bounds_ = std::make_unique<SharedBound[]>(n_);
+        BorrowedProbeSpace space;
+        const bool probing = may_probe(request_) && kept() == request_.k;
+        for (std::size_t q = 0; q < n_; ++q) {
+            tables_.emplace_back(costs_of(q), request_.n_bits, request_.order);
+            if (request_.radii) bounds_[q].lower_to(request_.radii[first_ + q]);
+            if (probing && has_use_of_bands(q)) probe(q, *space, checkpoint);
+        }
+        if (std::none_of(left_.begin(), left_.end(), [](char left) { return left != 0; })) {
+            count_time(start);
+            finish();
+            return false;
+        }
+        for (std::size_t q = 0; q < n_; ++q) {
+            if (!has_left(q) || request_.radii) continue;
+            sample_bound(tables_[q], line_, kept(), request_.tuning, bounds_[q], counters_[q],
+                         checkpoint);
+        }
+        count_time(start);
+        return true;
+    }
+
+    void run_piece(std::size_t piece, Checkpoint& checkpoint) {
+        const auto start = std::chrono::steady_clock::now();
+        std::vector<ScanQuery> scans;
+        std::vector<std::size_t> queries;
+        scans.reserve(n_);
+        for (std::size_t q = 0; q < n_; ++q) {
+            if (!has_left(q)) continue;
+            queries.push_back(q);
+            const bool wide = request_.n_bits > request_.tuning.narrow_max_scan_bits;
+            scans.emplace_back(tables_[q], kept(), *request_.kernel, wide, bounds_[q]);
+        }
+        scan_piece(scans, queries, line_.n_blocks() * piece / pieces_,
+                   line_.n_blocks() * (piece + 1) / pieces_, checkpoint);
+        const std::lock_guard lock(mutex_);
+        for (std::size_t i = 0; i < queries.size(); ++i) collect(queries[i], scans[i]);
+        count_time(start);
+        if (--pieces_left_ == 0) finish();
+    }
+
+private:
+    // More than all rows cannot be found.
+    std::size_t kept() const {
+        if (request_.radii) return every_row;
+        return std::max<std::size_t>(1, std::min(request_.k, line_.rows()));
+    }
+    void check_limit(std::size_t q, std::size_t rows) const {
+        if (rows > request_.limit) throw TooManyRows(first_ + q);
+    }
+    const double* costs_of(std::size_t q) const {
+        return request_.costs + (first_ + q) * request_.n_bits * 2;
+    }
+    // Whether query q has segment s still to scan.
+    char& left(std::size_t q, std::size_t s) { return left_[q * request_.segments.size() + s]; }
+    bool has_left(std::size_t q) {
+        for (std::size_t s = 0; s < request_.segments.size(); ++s) {
+            if (left(q, s)) return true;
+        }
+        return false;
+    }
+
+    // Without a bound there is nothing that probing could leave out.
+    bool has_use_of_bands(std::size_t q) const {
+        return !request_.radii || request_.radii[first_ + q] < padding_distance;
+    }
+
+    void probe(std::size_t q, ProbeSpace& space, Checkpoint& checkpoint) {
+        const bool wide = request_.n_bits > request_.tuning.narrow_max_bits;
+        ScanQuery scan(tables_[q], kept(), *request_.kernel, wide, bounds_[q], true);
+        for (std::size_t s = 0; s < request_.segments.size(); ++s) {
+            const Segment& segment = request_.segments[s];
+            const bool to_the_end = request_.method == Method::probe;
+            if (!may_probe(request_, segment)) continue;
+            ProbeQuery probing(segment, costs_of(q), tables_[q], scan, space, request_.tuning);
+            left(q, s) = !probing.run(to_the_end, checkpoint);
+        }
+        collect(q, scan);
+    }
+
+    void scan_piece(std::vector<ScanQuery>& scans, const std::vector<std::size_t>& queries,
+                    std::size_t begin, std::size_t end, Checkpoint& checkpoint) {
+        const std::size_t block_bytes = bytes_of(request_.n_bits) * block_rows;
+        const std::size_t most = std::max<std::size_t>(4, chunk_bytes / block_bytes);
+        std::vector<Hit> hits(std::min(most, end - begin));
+        std::size_t seen = 0;
+        line_.visit(begin, end, [&](const Segment& segment, std::size_t from, std::size_t to) {
+            const auto s = static_cast<std::size_t>(&segment - request_.segments.data());
+            if (segment.allowed_blocks.data() != nullptr) {
+                for (std::size_t i = 0; i < scans.size(); ++i) {
+                    if (!left(queries[i], s)) continue;
+                    scans[i].scan_allowed(segment, from, to, checkpoint);
+                    if (request_.radii) check_limit(queries[i], scans[i].kept());
+                }
+                return;
+            }
+            while (from < to) {
+                const std::size_t wanted = std::max(first_chunk_blocks, seen / chunk_growth);
+                const std::size_t size = std::min({wanted, most, to - from});
+                for (std::size_t i = 0; i < scans.size(); ++i) {
+                    if (!left(queries[i], s)) continue;
+                    scans[i].scan(segment, from, from + size, hits.data());
+                    if (request_.radii) check_limit(queries[i], scans[i].kept());
+                    checkpoint.done(size * block_bytes);
+                }
+                from += size;
+                seen += size;
+            }
+        });
+    }
+
+    // The K nearest of all pieces are among the K nearest of each. A row that was probed before it
+    // was scanned comes twice, side by side.
+    void collect(std::size_t q, ScanQuery& scan) {
+        std::vector<Neighbour> found = scan.take_sorted();
+        counters_[q].add(scan.counters());
+        if (found_[q].empty()) {
+            found_[q] = std::move(found);
+            check_limit(q, found_[q].size());
+            return;
+        }
+        std::vector<Neighbour> merged(found_[q].size() + found.size());
+        std::merge(found_[q].begin(), found_[q].end(), found.begin(), found.end(), merged.begin(),
+                   nearer);
+        const auto same = [](const Neighbour& a, const Neighbour& b) { return a.id == b.id; };
+        merged.erase(std::unique(merged.begin(), merged.end(), same), merged.end());
+        merged.resize(std::min(merged.size(), kept()));
+        found_[q] = std::move(merged);
+        check_limit(q, found_[q].size());
+    }
+
+    void count_time(std::chrono::steady_clock::time_point start) {
+        const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
+        for (SearchCounters& own : counters_) {
+            own.nanoseconds += static_cast<std::uint64_t>(spent.count()) / n_;
+        }
+    }
+
+    void finish() {
+        for (std::size_t q = 0; q < n_; ++q) {
+            answers_.take(first_ + q, std::move(found_[q]), counters_[q]);
+        }
+        // A batch may have many tiles: none keeps what it no longer needs.
+        tables_ = std::vector<CostTable>();
+        found_ = {};
+    }
+
+    const SearchRequest& request_;
+    const SegmentLine& line_;
+    AnswerSink& answers_;
+    const std::size_t first_;
+    const std::size_t n_;
+    const std::size_t pieces_;
+
+    std::vector<CostTable> tables_;
+    std::unique_ptr<SharedBound[]> bounds_;
+    std::vector<char> left_;  // by query and segment
+
+    std::mutex mutex_;  // guards what follows
+    std::size_t pieces_left_;
+    std::vector<std::vector<Neighbour>> found_;
+    std::vector<SearchCounters> counters_;
+};
+
+}  // namespace
+
+void search_in_tiles(const SearchRequest& request, AnswerSink& answers,
+                     const InterruptCheck& check) {
+    if (request.n_queries == 0) return;
+    clean_vector_state();
+    const SegmentLine line(request.segments);
+    const Split split = split_work(request, line);
+    const auto first_of = [&](std::size_t t) {
+        return std::min(request.n_queries, t * split.queries_per_tile);
+    };
+    if (split.pieces == 1) {
+        run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
+            Tile tile(request, line, answers, first_of(t), first_of(t + 1), 1);
+            if (tile.prepare(checkpoint)) tile.run_piece(0, checkpoint);
+        });
+        return;
+    }
+    std::vector<std::unique_ptr<Tile>> tiles;
+    tiles.reserve(split.tiles);
+    for (std::size_t t = 0; t < split.tiles; ++t) {
+        tiles.push_back(std::make_unique<Tile>(request, line, answers, first_of(t), first_of(t + 1),
+                                               split.pieces));
+    }
+    std::vector<char> left(split.tiles);
+    run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
+        left[t] = tiles[t]->prepare(checkpoint);
+    });
+    run_tasks(split.tiles * split.pieces, split.threads, check,
+              [&](std::size_t task, Checkpoint& checkpoint) {
+                  const std::size_t t = task / split.pieces;
+                  if (left[t]) tiles[t]->run_piece(task % split.pieces, checkpoint);
+              });
+}
+
+}  // namespace bitweigh
