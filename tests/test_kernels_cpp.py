@@ -24,16 +24,20 @@ ENGINE = sorted((ROOT / "cpp/engine").rglob("*.cpp"))
 # Another one: what only probing uses.
 PROBE_TESTS = [
     ROOT / f"cpp/tests/{name}_test.cpp"
-    for name in ("allocate", "band_query", "band_table", "probe")
+    for name in ("allocate", "band_query", "band_table", "probe", "range")
 ]
 PROBE_SOURCES = [*ENGINE, *PROBE_TESTS]
+# One whose allocations fail.
+REENTRY_TEST = ROOT / "cpp/tests/reentry_test.cpp"
 # And one that test_sanitizers.py builds.
 STRESS_TEST = ROOT / "cpp/tests/stress_test.cpp"
-OWN_PROGRAMS = {PAPER_TEST, *PROBE_TESTS, STRESS_TEST}
+OWN_PROGRAMS = {PAPER_TEST, *PROBE_TESTS, REENTRY_TEST, STRESS_TEST}
 SOURCES = sorted({*ENGINE, *(ROOT / "cpp/tests").glob("*.cpp")} - OWN_PROGRAMS)
 FLAGS = ["-std=c++20", "-O2", "-ffp-contract=off", "-Icpp", "-pthread"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-SANITIZERS = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZERS = [
+    "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"
+]
 AARCH64 = "aarch64-linux-gnu"
 
 
@@ -114,6 +118,13 @@ def test_probing_is_exact_and_reads_nothing_out_of_bounds(tmp_path: Path) -> Non
     compiler = need_tool("g++")
     need_sanitizers(compiler, tmp_path)
     build_and_run_probe_test(tmp_path / "probe_test", [compiler], SANITIZERS)
+
+
+def test_searches_are_right_inside_others_and_after_any_failed_allocation(tmp_path: Path) -> None:
+    program = tmp_path / "reentry_test"
+    said = run(need_tool("g++"), *FLAGS, *WARNINGS, *ENGINE, REENTRY_TEST, "-o", program)
+    assert said == "", said
+    print(run(program))
 
 
 @pytest.mark.tools

@@ -2,8 +2,10 @@
 // and not stored at all.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "engine/bits.h"
 #include "engine/types.h"
@@ -64,21 +66,34 @@ public:
     // Whether they are not stored.
     bool is_counted() const { return !narrow_ && !wide_; }
 
-    // Which of n <= 32 rows from `first` on have an id less than `end`: a bit for each.
+    // Which of n <= 32 rows from `first` on have an id less than `end` >= 0: a bit for each.
     std::uint32_t below(std::size_t first, std::size_t n, Id end) const {
-        std::uint8_t less[32] = {};
         if (narrow_) {
-            for (std::size_t i = 0; i < n; ++i) less[i] = Id{narrow_[first + i]} < end;
-        } else if (wide_) {
-            for (std::size_t i = 0; i < n; ++i) less[i] = wide_[first + i] < end;
-        } else {
-            const Id own = first_ + static_cast<Id>(first);
-            for (std::size_t i = 0; i < n; ++i) less[i] = own + static_cast<Id>(i) < end;
+            constexpr Id most = std::numeric_limits<std::uint32_t>::max();
+            if (end > most) return first_bits(n);
+            return below(narrow_ + first, n, static_cast<std::uint32_t>(end));
         }
-        return ~zero_bytes(less);
+        if (wide_) return below(wide_ + first, n, end);
+        const Id before = end - (first_ + static_cast<Id>(first));
+        return first_bits(static_cast<std::size_t>(std::clamp(before, Id{0}, static_cast<Id>(n))));
     }
 
 private:
+    static std::uint32_t first_bits(std::size_t n) {
+        return static_cast<std::uint32_t>((std::uint64_t{1} << n) - 1);
+    }
+    template <class Stored>
+    static std::uint32_t below(const Stored* ids, std::size_t n, Stored end) {
+        std::uint8_t other[block_rows];
+        if (n == block_rows) {
+            // Of known length, so that the compiler makes vector code of it.
+            for (std::size_t i = 0; i < block_rows; ++i) other[i] = !(ids[i] < end);
+        } else {
+            for (std::size_t i = 0; i < block_rows; ++i) other[i] = !(i < n && ids[i] < end);
+        }
+        return zero_bytes(other);
+    }
+
     Id first_ = 0;
     const Id* wide_ = nullptr;
     const std::uint32_t* narrow_ = nullptr;

@@ -89,7 +89,6 @@ ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTa
     spent_ = preparing_cost_of(segment);
     block_cost_ = block_cost + block_plane_cost * planes;
     candidate_cost_ = candidate_cost + candidate_byte_cost * planes;
-    hit_cost_ = scan.wants_every_row() ? range_hit_cost : 0.0;
     prepare(costs);
 }
 
@@ -324,12 +323,10 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
     for (std::size_t i = 0; i < space_.blocks.size() && (to_the_end_ || spent_ <= limit_);) {
         const std::size_t n = std::min(at_once_, space_.blocks.size() - i);
         const double in_vain = candidates_in_vain();
-        const std::size_t kept = scan_.kept();
         scan_.scan_listed(space_.blocks, i, n, space_.hits.data());
         counters_.blocks_probed += n;
         spent_ += block_cost_ * static_cast<double>(n) +
                   candidate_cost_ * (candidates_in_vain() - in_vain);
-        if (scan_.kept() > kept) spent_ += hit_cost_ * static_cast<double>(scan_.kept() - kept);
         checkpoint.done(n * table_.n_bytes() * block_rows);
         i += n;
         at_once_ = std::min(2 * at_once_, blocks_at_once);

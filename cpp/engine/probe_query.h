@@ -126,7 +126,6 @@ private:
     double scan_cost_;          // nanoseconds, estimated
     double block_cost_;
     double candidate_cost_;     // of a row that the kernel let through in vain
-    double hit_cost_;           // beyond what it costs a scan, of a row that is kept
     double limit_;              // of what may be spent before it is given up
     double surprise_ = 1.0;     // how many times more the last round cost than was planned
     double spent_ = 0.0;

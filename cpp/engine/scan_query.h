@@ -112,10 +112,13 @@ public:
                       Checkpoint& checkpoint);
 
     // No row farther than this can be among the K nearest; +inf while fewer than K were met.
-    double worst() const { return top_.worst(); }
+    double worst() const { return std::min(top_.worst(), bound_.get()); }
 
     // How many rows are kept at the moment.
     std::size_t kept() const { return top_.size(); }
+
+    // Keeps only so many of them, those that came first; only where every row is wanted.
+    void keep_first(std::size_t n) { top_.keep_first(n); }
 
     // How many rows the kernel has let through.
     std::size_t candidates() const { return counters_.candidates; }

@@ -151,7 +151,10 @@ private:
             const bool to_the_end = request_.method == Method::probe;
             if (!may_probe(request_, segment)) continue;
             ProbeQuery probing(segment, costs_of(q), tables_[q], scan, space, request_.tuning);
+            const std::size_t kept_before = scan.kept();
             left(q, s) = !probing.run(to_the_end, checkpoint);
+            // The scan meets every row within the radius again, and then it need not be sorted out.
+            if (left(q, s) && request_.radii) scan.keep_first(kept_before);
         }
         collect(q, scan);
     }

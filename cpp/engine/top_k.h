@@ -128,6 +128,9 @@ public:
         if (entries_.size() >= full_ || bins_are_spent()) select();
     }
 
+    // Forgets all but the first n entries that came; only with every_row as k, which keeps their order.
+    void keep_first(std::size_t n) { entries_.resize(n); }
+
     // The K nearest in rising order, or all if fewer came; leaves this empty.
     std::vector<Neighbour> take_sorted() {
         if (entries_.size() > k_) {

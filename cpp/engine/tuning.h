@@ -55,9 +55,6 @@ inline constexpr double candidate_cost = 4.0;
 inline constexpr double candidate_byte_cost = 0.75;
 // So many of those for each neighbour wanted come with any search, and tell nothing.
 inline constexpr std::size_t usual_candidates = 8;
-// A row within a radius costs so much more to keep where it is met in a band: its number and its id
-// are not in the cache.
-inline constexpr double range_hit_cost = 10.0;
 inline constexpr double probing_cost = 1300.0;
 inline constexpr double band_cost = 250.0;
 inline constexpr double round_cost = 250.0;

@@ -69,6 +69,59 @@ void test_layout(Rng& rng, std::size_t n, std::size_t n_bytes) {
     CHECK(right, "n " << n << " n_bytes " << n_bytes);
 }
 
+// Few distinct codes, so that many rows of a block are alike, and some differ in one byte only.
+void test_rows_like(Rng& rng, std::size_t n_bytes) {
+    std::vector<std::uint8_t> block(n_bytes * block_rows);
+    const auto same = [&](std::size_t a, std::size_t b) {
+        for (std::size_t p = 0; p < n_bytes; ++p) {
+            if (block[p * block_rows + a] != block[p * block_rows + b]) return false;
+        }
+        return true;
+    };
+    for (std::uint8_t& byte : block) byte = static_cast<std::uint8_t>(0x80 * pick(rng, 1));
+    if (pick(rng, 1)) {
+        const std::size_t odd = pick(rng, block.size() - 1);
+        for (std::size_t i = 0; i < block.size(); ++i) {
+            block[i] = static_cast<std::uint8_t>(i / block_rows + (i == odd));
+        }
+    }
+    for (std::size_t r = 0; r < block_rows; ++r) {
+        std::uint32_t expected = 0;
+        for (std::size_t i = 0; i < block_rows; ++i) expected |= std::uint32_t{same(i, r)} << i;
+        CHECK(rows_like(block.data(), n_bytes, r) == expected, "row " << r);
+    }
+}
+
+void test_zero_bytes(Rng& rng) {
+    std::uint8_t bytes[block_rows];
+    std::uint32_t expected = 0;
+    for (std::size_t i = 0; i < block_rows; ++i) {
+        constexpr std::uint8_t values[] = {0, 0, 1, 0x7f, 0x80, 0xff};
+        bytes[i] = values[pick(rng, 5)];
+        expected |= std::uint32_t{bytes[i] == 0} << i;
+    }
+    CHECK(zero_bytes(bytes) == expected, expected);
+}
+
+// No code has a smaller distance than the cheapest, which has exactly that, however sums are rounded.
+void test_least_distance(Rng& rng, double huge) {
+    constexpr std::size_t n_bits = 11;
+    std::vector<double> costs(2 * n_bits);
+    for (double& cost : costs) {
+        cost = (static_cast<double>(pick(rng, 2000)) - 1000.0) / (1.0 + pick(rng, 30));
+        if (pick(rng, 5) == 0) cost *= huge;
+    }
+    const CostTable table(costs.data(), n_bits, BitOrder::little);
+    double least = std::numeric_limits<double>::infinity();
+    for (unsigned code = 0; code < 1u << n_bits; ++code) {
+        std::uint8_t block[2 * block_rows] = {};
+        block[0] = static_cast<std::uint8_t>(code);
+        block[block_rows] = static_cast<std::uint8_t>(code >> 8);
+        least = std::min(least, table.distance(block, 0));
+    }
+    CHECK(table.least_distance() == least, table.least_distance() << ", expected " << least);
+}
+
 void check_fault(const std::vector<double>& costs, CostFault::Kind kind, std::size_t bit,
                  std::size_t value) {
     const CostFault fault = find_cost_fault(costs.data(), costs.size() / 2);
@@ -97,6 +150,10 @@ void test_bits() {
     for (const std::size_t n : {1, 2, 31, 32, 33, 63, 64, 65, 100, 1000}) {
         for (const std::size_t n_bytes : {1, 2, 3, 8, 17, 64}) test_layout(rng, n, n_bytes);
     }
+    for (int repeat = 0; repeat < 50; ++repeat) {
+        test_zero_bytes(rng);
+        for (const std::size_t n_bytes : {1, 2, 8, 33}) test_rows_like(rng, n_bytes);
+    }
 }
 
 void test_costs() {
@@ -118,6 +175,13 @@ void test_costs() {
     // The sum of absolute values overflows, that of the costs does not.
     const double most = std::numeric_limits<double>::max();
     check_fault({most, -most}, Kind::too_large, 0, 0);
+    Rng rng(5);
+    for (int repeat = 0; repeat < 20; ++repeat) {
+        for (const double huge : {1.0, 1e15, 1e17}) test_least_distance(rng, huge);
+    }
+    const double negative[] = {-largest, -largest / 2};
+    const CostTable table(negative, 1, BitOrder::big);
+    CHECK(table.flips_within(most) >= largest && table.flips_within(most) < infinity, "");
 }
 
 void test_segments() {

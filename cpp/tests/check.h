@@ -65,10 +65,12 @@ void test_spread_sort();
 void test_top_k();
 // parallel_test.cpp
 void test_tasks();
-// band_table_test.cpp, band_query_test.cpp, allocate_test.cpp: the program of probe_test.cpp
+// band_table_test.cpp, band_query_test.cpp, allocate_test.cpp, range_test.cpp: the program of
+// probe_test.cpp
 void test_band_tables();
 void test_band_queries();
 void test_allocation();
+void test_ranges();
 // kernel_test.cpp; returns how many scans were compared.
 std::size_t test_kernels();
 // search_test.cpp; `path` is a file of write_vectors.py.

@@ -1,5 +1,6 @@
 // run_tasks: every task once, failures and interrupts arrive.
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -96,6 +97,39 @@ void test_interrupt_while_waiting() {
     CHECK(interrupted, "");
 }
 
+// How sums round on this thread: up, down or to the nearest. Seen by adding, since what fegetround
+// tells on some machines is the mode of other instructions.
+int rounding() {
+    const volatile double one = 1.0;
+    const volatile double little = 0x1p-60;
+    if (one + little > one) return FE_UPWARD;
+    return one - little < one ? FE_DOWNWARD : FE_TONEAREST;
+}
+
+// Every task rounds to the nearest, whatever the caller has set; what interrupts it runs in the
+// caller's mode, and may change that one.
+void test_float_mode(std::size_t threads) {
+    std::fesetround(FE_UPWARD);
+    std::atomic<int> tasks_in_another_mode = 0;
+    std::atomic<int> asked_in_the_mode_of_tasks = 0;
+    const InterruptCheck change_it = [&] {
+        asked_in_the_mode_of_tasks += rounding() == FE_TONEAREST;
+        std::fesetround(FE_DOWNWARD);
+        return false;
+    };
+    run_tasks(20, threads, change_it, [&](std::size_t, Checkpoint& checkpoint) {
+        tasks_in_another_mode += rounding() != FE_TONEAREST;
+        checkpoint.done(interrupt_check_bytes);
+        tasks_in_another_mode += rounding() != FE_TONEAREST;
+    });
+    const int found = rounding();
+    std::fesetround(FE_TONEAREST);
+    CHECK(tasks_in_another_mode == 0, threads << " threads");
+    CHECK(asked_in_the_mode_of_tasks == 0, threads << " threads");
+    // With several threads the caller may find no task left for itself.
+    CHECK(found == FE_DOWNWARD || (threads > 1 && found == FE_UPWARD), found);
+}
+
 }  // namespace
 
 void test_tasks() {
@@ -108,6 +142,8 @@ void test_tasks() {
     test_interrupt_stops_the_caller(1);
     test_interrupt_stops_the_caller(3);
     test_interrupt_while_waiting();
+    test_float_mode(1);
+    test_float_mode(3);
 }
 
 }  // namespace bitweigh::test

@@ -1,5 +1,5 @@
 // Tests of bands and probing, a program of its own: the suites of band_table_test.cpp,
-// band_query_test.cpp and allocate_test.cpp, then probing against the definition.
+// band_query_test.cpp, allocate_test.cpp and range_test.cpp, then probing against the definition.
 //
 // Damaged directories and row numbers only prove something under a sanitizer, which sees what is
 // read out of bounds. Fails also if a path that the counters tell of was never taken.
@@ -282,6 +282,7 @@ int main() {
         test_give_up();
         test_damaged_bands();
         check_reached();
+        test_ranges();
     }
     std::cout << (failures ? "FAILED: " : "passed: ") << failures << " of " << checks
               << " checks failed" << std::endl;

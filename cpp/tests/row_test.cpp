@@ -40,6 +40,26 @@ std::vector<Id> ids_of(Rng& rng, std::size_t rows, std::size_t kind) {
     return ids;
 }
 
+// By all three ways to store ids, from any row on.
+void check_ids_below(Rng& rng, std::size_t n) {
+    const std::size_t first = pick(rng, 3);
+    std::vector<Id> wide(first + n);
+    std::vector<std::uint32_t> narrow;
+    for (Id& id : wide) id = pick(rng, 1) ? static_cast<Id>(pick(rng, 9)) : 0xffffffff;
+    for (const Id id : wide) narrow.push_back(static_cast<std::uint32_t>(id));
+    const Id start = static_cast<Id>(pick(rng, 20));
+    const auto check = [&](const IdColumn& ids, Id end) {
+        std::uint32_t expected = 0;
+        for (std::size_t i = 0; i < n; ++i) expected |= std::uint32_t{ids[first + i] < end} << i;
+        CHECK(ids.below(first, n, end) == expected, n << " ids below " << end);
+    };
+    for (const Id end : {Id{0}, Id{1}, Id{8}, Id{30}, Id{0xffffffff}, Id{1} << 32, Id{1} << 62}) {
+        check(IdColumn(wide.data()), end);
+        check(IdColumn(narrow.data()), end);
+        check(IdColumn(start), end);
+    }
+}
+
 }  // namespace
 
 void test_denied_rows() {
@@ -104,6 +124,7 @@ void test_id_lookup() {
     Checkpoint checkpoint = uninterrupted();
     sort_by_id(ids.data(), 3, by_id.data(), checkpoint);
     CHECK((by_id == std::vector<Row>{0, 2, 1}), "a negative id");
+    for (int repeat = 0; repeat < 100; ++repeat) check_ids_below(rng, 1 + pick(rng, 31));
     const IdColumn counted(Id{1} << 40);
     CHECK(counted[5] == (Id{1} << 40) + 5 && *counted.place(5) == counted[5], "counted ids");
     CHECK(find_row(counted, nullptr, 10, (Id{1} << 40) + 9) == 9, "the row of a counted id");

@@ -1,0 +1,120 @@
+// range_search() against the definition: every method, on one thread and several, where rows are few
+// and where they tie by the thousand.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <vector>
+
+#include "tests/check.h"
+#include "tests/probe_cases.h"
+#include "engine/range_search.h"
+
+namespace bitweigh::test {
+namespace {
+
+constexpr Tuning tunings[] = {
+    {},
+    {.first_round_cost = 0.0, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
+    {.narrow_max_bits = 0, .narrow_max_scan_bits = 0, .least_scan_factor = 0.0},
+};
+constexpr std::size_t no_limit = std::size_t{1} << 62;
+
+SearchCounters tally;
+std::size_t ended_early = 0;  // probing that left out keys of every band
+
+SearchRequest request_for(const Case& c, const Segment& segment, Method method,
+                          std::size_t threads, const Tuning& tuning) {
+    return {.segments = {&segment, 1},
+            .n_bits = c.n_bits,
+            .order = c.order,
+            .costs = c.costs.data(),
+            .n_queries = 1,
+            .k = 1,
+            .method = method,
+            .kernel = available_kernels().front(),
+            .threads = threads,
+            .cap_threads = false,
+            .tuning = tuning};
+}
+
+void check_range(Rng& rng, const Case& c, double radius) {
+    std::size_t n = 0;
+    while (n < c.n && c.expected[n].distance <= radius) ++n;
+    const Tuning& tuning = tunings[pick(rng, std::size(tunings) - 1)];
+    const Segment segment = c.rows->view();
+    for (const Method method : {Method::automatic, Method::scan, Method::probe}) {
+        const std::size_t threads = 1 + 2 * pick(rng, 1);
+        const SearchRequest request = request_for(c, segment, method, threads, tuning);
+        SearchCounters counters;
+        const auto found = range_search(request, &radius, no_limit, &counters, [] { return false; });
+        const auto same = [](const Neighbour& a, const Neighbour& b) {
+            return a.distance == b.distance && a.id == b.id;
+        };
+        CHECK(found[0].size() == n &&
+                  std::equal(found[0].begin(), found[0].end(), c.expected.begin(), same),
+              c.text << ", radius " << radius << ": " << found[0].size() << " of " << n
+                     << ", method " << static_cast<int>(method) << ", " << threads << " threads");
+        tally.add(counters);
+        ended_early += counters.probing.probes > 0 && counters.probing.give_ups == 0 &&
+                       counters.probing.exhausted_bands == 0;
+        // A limit counts each row once, in however many bands it is met.
+        bool refused = false;
+        try {
+            range_search(request, &radius, n, &counters, [] { return false; });
+            if (n > 0) range_search(request, &radius, n - 1, &counters, [] { return false; });
+        } catch (const TooManyRows& error) {
+            refused = error.query == 0;
+        }
+        CHECK(refused == (n > 0), c.text << ", radius " << radius << ", limit " << n);
+    }
+}
+
+void check_radii(Rng& rng, const Case& c) {
+    const double most = std::numeric_limits<double>::max();
+    const double infinity = std::numeric_limits<double>::infinity();
+    const double nearest = c.expected.front().distance;
+    const double any = c.expected[pick(rng, c.n - 1)].distance;
+    for (const double radius : {nearest, std::nextafter(nearest, -infinity), any,
+                                std::nextafter(any, infinity), c.expected.back().distance, most,
+                                -most, infinity, -infinity}) {
+        check_range(rng, c, radius);
+    }
+}
+
+void test_small_ranges() {
+    Rng rng(12);
+    for (const CostKind& kind : cost_kinds) {
+        for (int repeat = 0; repeat < 25; ++repeat) {
+            constexpr std::size_t all_rows[] = {1, 31, 33, 130, 300};
+            constexpr std::size_t all_bits[] = {1, 7, 16, 65, 130};
+            const std::size_t n = all_rows[pick(rng, std::size(all_rows) - 1)];
+            const std::size_t n_bits = all_bits[pick(rng, std::size(all_bits) - 1)];
+            check_radii(rng, make_case(rng, kind, draw_code_kind(rng), n, n_bits,
+                                       draw_layout(rng, n_bits, 6, 8)));
+        }
+    }
+}
+
+// Thousands of rows with one code, all of them in the same bucket of every band.
+void test_equal_codes() {
+    Rng rng(13);
+    const CodeKind lumped = [](std::size_t i, std::size_t, std::size_t) {
+        return i == 30 ? std::size_t{500} : std::size_t{0};
+    };
+    for (const char* costs : {"any", "whole numbers", "all zero"}) {
+        const Layout layout = {{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13, 14, 15}};
+        check_radii(rng, make_case(rng, find_costs(costs), lumped, 5000, 32, layout));
+    }
+}
+
+}  // namespace
+
+void test_ranges() {
+    test_small_ranges();
+    test_equal_codes();
+    CHECK(tally.probing.probes > 0 && tally.probing.give_ups > 0, "");
+    CHECK(tally.duplicates > 0 && tally.probing.walks_again > 0 && ended_early > 0, "");
+}
+
+}  // namespace bitweigh::test
