@@ -1,4 +1,7 @@
-"""What `auto` costs where bands do not help: its time against the scan's, query by query."""
+"""What `auto` costs where bands do not help: its time against the scan's, query by query.
+
+For the k nearest, for everything within a radius, and for the k nearest with every tie.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from benchmarks.engine.clock import (
     spread_of,
     take_turns,
     typical,
+    wall_turn,
 )
 from benchmarks.engine.sections import Codes, Costs, Display, Report, Settings, indexed, load
 from benchmarks.hashed import HasherName
@@ -38,15 +42,19 @@ ITQ_BITS = 64
 """Of word vectors hashed by ITQ too, which takes no more bits than they have dimensions."""
 KS = (1, 10, 100, 1000)
 N_QUERIES = 128
+N_RANGES = 48
+"""Fewer queries for these: they may find thousands of rows each."""
 BATCH = 64
 SHORT_US = 20.0
 """Below this a ratio says little, and a difference more."""
 _SEED = 4
 _METHODS: tuple[Method, ...] = ("auto", "scan")
 _CHUNK_ROWS = 50_000
-_CALLS: tuple[tuple[str, Literal["single", "batch"]], ...] = (
+_CALLS: tuple[tuple[str, Literal["single", "batch", "within", "ties"]], ...] = (
     ("Single queries", "single"),
     (f"Batches of {BATCH}", "batch"),
+    ("`range_search`, the distance of number k as radius, whole calls", "within"),
+    ('`search` with `ties="all"`, whole calls', "ties"),
 )
 
 
@@ -74,6 +82,10 @@ class HardFigures(TypedDict):
     """A query per call."""
     batch: Comparison
     """64 queries per call."""
+    within: Comparison
+    """Everything within the distance of the k-th nearest."""
+    ties: Comparison
+    """The k nearest and all that are as far as the last."""
 
 
 class _CodeSet(NamedTuple):
@@ -145,6 +157,12 @@ def _measure(own: _CodeSet, index: bitweigh.Index, k: int, rounds: int) -> HardF
     batch = take_turns(
         {method: _batch_turn(index, queries, k, method) for method in _METHODS}, rounds
     )
+    ranges = queries[:N_RANGES]
+    radii = index.search(ranges, k).distances[:, -1]
+    within = take_turns(
+        {method: _range_turn(index, ranges, radii, method) for method in _METHODS}, rounds
+    )
+    ties = take_turns({method: _ties_turn(index, ranges, k, method) for method in _METHODS}, rounds)
     return HardFigures(
         data=own.name,
         rows=len(own.codes),
@@ -152,6 +170,20 @@ def _measure(own: _CodeSet, index: bitweigh.Index, k: int, rounds: int) -> HardF
         k=k,
         single=compare(single["auto"], single["scan"]),
         batch=compare(batch["auto"], batch["scan"]),
+        within=compare(within["auto"], within["scan"]),
+        ties=compare(ties["auto"], ties["scan"]),
+    )
+
+
+def _range_turn(index: bitweigh.Index, costs: Costs, radii: Times, method: Method) -> Turn:
+    return wall_turn(
+        lambda q: index.range_search(costs[q], radii[q], threads=1, method=method), len(costs)
+    )
+
+
+def _ties_turn(index: bitweigh.Index, costs: Costs, k: int, method: Method) -> Turn:
+    return wall_turn(
+        lambda q: index.search(costs[q], k, threads=1, method=method, ties="all"), len(costs)
     )
 
 
