@@ -1,9 +1,11 @@
 #include "bindings/arrays.h"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
 #include "engine/cost_table.h"
+#include "engine/float_mode.h"
 
 namespace bitweigh {
 
@@ -11,7 +13,17 @@ BitOrder order_named(const std::string& name) {
     return name == "little" ? BitOrder::little : BitOrder::big;
 }
 
+void widen(const nanobind::ndarray<const float, nanobind::c_contig, nanobind::device::cpu>& values,
+           const nanobind::ndarray<double, nanobind::c_contig, nanobind::device::cpu>& widened) {
+    if (values.size() != widened.size()) {
+        throw std::invalid_argument("the array for the values does not fit them");
+    }
+    const StandardFloatMode mode;
+    std::copy_n(values.data(), values.size(), widened.data());
+}
+
 void check_costs(const Costs& costs, bool single) {
+    const StandardFloatMode mode;
     for (std::size_t q = 0; q < costs.shape(0); ++q) {
         const double* own = costs.data() + q * costs.shape(1) * 2;
         const CostFault fault = find_cost_fault(own, costs.shape(1));

@@ -25,6 +25,11 @@ using Costs = Input<double, 3>;
 
 BitOrder order_named(const std::string& name);
 
+// Writes each value as a double, exactly. NumPy does so in the floating-point mode of the caller, which
+// may take tiny values for zero.
+void widen(const nanobind::ndarray<const float, nanobind::c_contig, nanobind::device::cpu>& values,
+           const nanobind::ndarray<double, nanobind::c_contig, nanobind::device::cpu>& widened);
+
 // Raises ValueError for the first query with a fault, naming the place as the caller indexes it.
 void check_costs(const Costs& costs, bool single);
 

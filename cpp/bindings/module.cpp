@@ -224,6 +224,8 @@ NB_MODULE(_core, m) {
     m.def("kernel_names", &kernel_names, "Kernels that this machine can run, fastest first.");
     bind_segments(m);
     bind_building(m);
+    m.def("widen", &widen, "values"_a, "widened"_a.noconvert(),
+          "Write each float32 into widened as float64, whatever the floating-point mode.");
     m.def("search", &search_segments, "segments"_a, "allowed"_a.none(), "costs"_a, "single"_a,
           "bitorder"_a, "method"_a, "kernel"_a, "threads"_a, "cap_threads"_a, "tuning"_a, "k"_a,
           "distances"_a.noconvert(), "ids"_a.noconvert(), "counters"_a.noconvert().none(),

@@ -1,9 +1,14 @@
 // range_search() against the definition: every method, on one thread and several, where rows are few
 // and where they tie by the thousand.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <iterator>
 #include <limits>
+#include <mutex>
+#include <set>
+#include <thread>
 #include <vector>
 
 #include "tests/check.h"
@@ -108,11 +113,53 @@ void test_equal_codes() {
     }
 }
 
+// The threads that scan. A thread waits, for some time, until there are as many as expected.
+std::mutex mutex;
+std::condition_variable arrived;
+std::set<std::thread::id> scanning;
+std::size_t expected_threads = 1;
+
+std::size_t scan_and_tell(const std::uint8_t* blocks, std::size_t begin, std::size_t end,
+                          const ScanTables& tables, Hit* hits) {
+    {
+        std::unique_lock lock(mutex);
+        scanning.insert(std::this_thread::get_id());
+        arrived.notify_all();
+        arrived.wait_for(lock, std::chrono::seconds(20),
+                         [] { return scanning.size() >= expected_threads; });
+    }
+    return available_kernels().front()->narrow(blocks, begin, end, tables, hits);
+}
+
+// One query is cut by rows, for as many threads as are given, but no more than the work is worth.
+void test_threads_of_one_query() {
+    Rng rng(14);
+    const Case c = make_case(rng, find_costs("any"), any_codes, 20000, 32, {});
+    Kernel telling = *available_kernels().front();
+    telling.narrow = scan_and_tell;
+    const Segment segment = c.rows->view();
+    const double radius = c.expected[9].distance;
+    const auto threads_of = [&](std::size_t given, bool capped, std::size_t expected) {
+        scanning.clear();
+        expected_threads = expected;
+        SearchRequest request = request_for(c, segment, Method::automatic, given, {});
+        request.kernel = &telling;
+        request.cap_threads = capped;
+        SearchCounters counters;
+        const auto found = range_search(request, &radius, no_limit, &counters, [] { return false; });
+        CHECK(found[0].size() >= 10, found[0].size());
+        return scanning.size();
+    };
+    CHECK(threads_of(3, false, 3) == 3, scanning.size());
+    CHECK(threads_of(64, true, 1) == 1, scanning.size());
+}
+
 }  // namespace
 
 void test_ranges() {
     test_small_ranges();
     test_equal_codes();
+    test_threads_of_one_query();
     CHECK(tally.probing.probes > 0 && tally.probing.give_ups > 0, "");
     CHECK(tally.duplicates > 0 && tally.probing.walks_again > 0 && ended_early > 0, "");
 }

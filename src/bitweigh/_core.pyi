@@ -150,6 +150,11 @@ def sort_ids(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C',
 def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_bits: int, bitorder: str) -> int:
     """First row with an unused bit set, or the number of rows."""
 
+def widen(values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], widened: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
+    """
+    Write each float32 into widened as float64, whatever the floating-point mode.
+    """
+
 def search(segments: SegmentList, allowed: Sequence[Allowed] | None, costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], single: bool, bitorder: str, method: str, kernel: str, threads: int, cap_threads: bool, tuning: Tuning, k: int, distances: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None) -> None:
     """
     Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into

@@ -101,8 +101,13 @@ def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
         raise ValueError(
             f"costs must have shape ({n_bits}, 2) or (nq, {n_bits}, 2), got {array.shape}"
         )
+    single = array.ndim == 2
+    if array.dtype.char == "f":
+        widened = np.empty((1, *array.shape) if single else array.shape)
+        _core.widen(np.ascontiguousarray(array), widened)
+        return widened, single
     # A copy even where none is needed: what was checked must not change while it is searched for.
-    return np.array(array, np.float64, order="C", ndmin=3), array.ndim == 2
+    return np.array(array, np.float64, order="C", ndmin=3), single
 
 
 def n_bits_of(costs: object) -> int:
