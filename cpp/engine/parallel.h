@@ -50,7 +50,7 @@ private:
 // floating-point mode. The first exception of a task stops the others and is thrown here.
 template <class Task>
 void run_tasks(std::size_t n, std::size_t threads, const InterruptCheck& interrupted, Task task) {
-    StandardFloatMode mode;
+    StandardFloatMode mode;  // which threads inherit from the one that starts them
     const InterruptCheck check = [&] { return mode.outside(interrupted); };
     std::atomic<std::size_t> next = 0;
     std::atomic<bool> stop = false;
@@ -78,7 +78,6 @@ void run_tasks(std::size_t n, std::size_t threads, const InterruptCheck& interru
                 ++running;
             }
             helpers.emplace_back([&] {
-                const StandardFloatMode own_mode;
                 work(nullptr);
                 const std::lock_guard lock(mutex);
                 --running;

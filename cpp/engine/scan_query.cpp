@@ -217,8 +217,9 @@ void ScanQuery::score_all(const BlockRows& rows, std::size_t block) {
 void ScanQuery::score(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows) {
     if (n_scored_ + block_rows > scored_.size()) offer_scored();
     std::uint32_t left = hit_rows & rows.rows_in(block);
-    counters_.candidates += static_cast<std::uint64_t>(std::popcount(left));
-    if (std::popcount(left) >= many_hits) {
+    const int n_hits = std::popcount(left);
+    counters_.candidates += static_cast<std::uint64_t>(n_hits);
+    if (n_hits >= many_hits) {
         left = drop_behind(rows, block, costs_.least_distance(), left);
         while (std::popcount(left) >= many_hits) {
             const std::uint32_t others = score_alike(rows, block, left);
@@ -233,16 +234,15 @@ void ScanQuery::score(const BlockRows& rows, std::size_t block, std::uint32_t hi
 void ScanQuery::score_each(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows) {
     const std::uint8_t* start = rows.blocks + block * costs_.n_bytes() * block_rows;
     const double worst = top_.worst();
-    const std::size_t before = n_scored_;
     for (std::uint32_t left = hit_rows; left != 0; left &= left - 1) {
         const auto r = static_cast<std::size_t>(std::countr_zero(left));
         const std::size_t position = block * block_rows + r;
         const double distance = costs_.distance(start, r);
         scored_[n_scored_] = {distance, &rows, static_cast<Row>(position)};
         n_scored_ += distance <= worst;
+        rejected_ += !(distance <= worst);
         if (rows.row_numbers) __builtin_prefetch(rows.row_numbers + position);
     }
-    rejected_ += static_cast<std::size_t>(std::popcount(hit_rows)) - (n_scored_ - before);
 }
 
 std::uint32_t ScanQuery::score_alike(const BlockRows& rows, std::size_t block,
