@@ -22,6 +22,7 @@ from rich.progress import Progress
 
 import bitweigh
 from benchmarks import data, machine, report
+from bitweigh.free_memory import free_memory
 
 __all__ = ["Bandwidth", "Scaling"]
 
@@ -208,7 +209,7 @@ def main() -> None:
     arguments = parser.parse_args()
     console = Console()
 
-    rows = min(int(arguments.rows), bitweigh.machine.free_memory() // 2 // _BYTES_PER_ROW)
+    rows = min(int(arguments.rows), free_memory() // 2 // _BYTES_PER_ROW)
     if rows < arguments.rows:
         console.print(f"{rows:,} rows: as many as half of the free memory holds")
     facts = machine.facts()

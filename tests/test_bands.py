@@ -140,6 +140,40 @@ def test_a_memory_limit_that_allows_no_band_leaves_the_scan() -> None:
     assert index._state is state, "bands were tried again"
 
 
+def test_a_search_that_finds_no_memory_for_bands_asks_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    free, now, asked = 0, 1000.0, 0
+
+    def free_memory() -> int:
+        nonlocal asked
+        asked += 1
+        return free
+
+    monkeypatch.setattr("bitweigh.bands.free_memory", free_memory)
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    index = filled(5000)
+    costs = np.ones((64, 2))
+    for _ in range(3):
+        index.search(costs, 3, method="probe")
+        index.add(index.codes_of([0]))
+    assert index.memory().directories == 0
+    assert asked == 1, "asking takes longer than a search"
+    free, now = 2**40, now + 60
+    assert index.search(costs, 3, method="probe").ids.tolist() == [0, 1, 2]
+    assert index.memory().directories > 0
+
+
+def test_build_asks_for_memory_whenever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = filled(5000)
+    monkeypatch.setattr("bitweigh.bands.free_memory", lambda: 0)
+    index.build()
+    assert index.memory().directories == 0
+    monkeypatch.setattr("bitweigh.bands.free_memory", lambda: 2**40)
+    index.build()
+    assert index.memory().directories > 0
+
+
 def test_explain_says_what_was_done_and_why() -> None:
     index = filled(200_000)
     costs = bitweigh.costs.hamming(index.codes_of([17])[0], 64)

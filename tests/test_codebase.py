@@ -23,13 +23,13 @@ OTHER_PYTHON = sorted(
 # may use itself).
 PYTHON_LAYERS = [
     {"_core"},
-    {"checks", "results", "machine"},
+    {"checks", "results", "machine", "free_memory"},
     {"reference", "costs", "bands", "hashers", "evaluation", "datasets", "hardware"},
     {"weighers", "segments", "frames"},
     {"state"},
     {"explain", "filters", "growth", "storage"},
     {"searching", "changing"},
-    {"lookups"},
+    {"lookups", "copying"},
     {"index"},
     {"paper", "embeddings", "vector_index"},
     {"ann_benchmarks", "sklearn"},

@@ -12,6 +12,7 @@ from benchmarks import report
 from benchmarks.engine import plot
 from benchmarks.engine.race import Race, alg2_tables, race
 from benchmarks.engine.sections import Codes, Costs, Display, Report, Settings, indexed, load
+from bitweigh.free_memory import free_memory
 from bitweigh.reproduce.formats import MISSING, three_digits
 
 __all__ = ["GrowthFigures", "Size", "exponent", "markdown", "run"]
@@ -44,7 +45,7 @@ class GrowthFigures(TypedDict):
 def run(settings: Settings, display: Display) -> Report:
     """From 10,000 rows to as many as the settings and the memory allow."""
     most = min(settings.rows, SIZES[-1])
-    held = bitweigh.machine.free_memory() // _BYTES_PER_ROW
+    held = free_memory() // _BYTES_PER_ROW
     if held < most:
         display.say(f"growth: at most {held:,} rows, as many as the free memory holds")
     largest = max([size for size in SIZES if size <= min(most, held)], default=SIZES[0])

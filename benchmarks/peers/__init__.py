@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh import machine
+from bitweigh.free_memory import free_memory
 
 __all__ = ["Codes", "Costs", "Ids", "Peer", "Query", "UnavailableError", "need_memory", "need_rows"]
 
@@ -47,7 +47,7 @@ class Peer(Protocol):
 
 def need_memory(n_bytes: int) -> None:
     """UnavailableError if half of the free memory is less than that."""
-    if n_bytes > machine.free_memory() // 2:
+    if n_bytes > free_memory() // 2:
         raise UnavailableError(f"needs {n_bytes / 1e9:.1f} GB, too much for the free memory")
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bitweigh import _core, machine
 from bitweigh.checks import BitOrder, Codes
+from bitweigh.free_memory import free_memory
 
 __all__ = [
     "BLOCK_ROWS",
@@ -93,7 +94,7 @@ class BandOptions:
             own = codes + n * (id_bytes + ROW_BYTES) + directory
             spare = self.memory_limit - others - own
         elif self.bands is None:
-            spare = int(machine.free_memory() * FREE_SHARE) - directory
+            spare = int(free_memory() * FREE_SHARE) - directory
         else:
             return count, width
         return (0, 0) if spare < 0 else (min(count, 1 + spare // band), width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from typing import Literal, TypeAlias
 
@@ -14,7 +15,14 @@ from bitweigh.checks import BitOrder, Codes, Ids, as_choice, as_codes, as_ids
 from bitweigh.growth import Growth, first_repeated
 from bitweigh.state import State
 
-__all__ = ["Changeable", "OnDuplicate", "OnMissing", "survive_fork"]
+__all__ = [
+    "Changeable",
+    "OnDuplicate",
+    "OnMissing",
+    "check_distinct",
+    "not_new",
+    "survive_fork",
+]
 
 OnDuplicate: TypeAlias = Literal["error", "replace"]
 OnMissing: TypeAlias = Literal["error", "ignore"]
@@ -80,7 +88,7 @@ class Changeable:
                 found = state.locate(own_ids).found
                 if found.any():
                     if not replacing:
-                        raise _not_new(own_ids, found)
+                        raise not_new(own_ids, found, "code")
                     state = _without(state, own_ids, True)
             self._state = self._growth.with_rows(state, packed, own_ids)
 
@@ -113,6 +121,8 @@ class Changeable:
                [5]], dtype=uint8)
 
         """
+        if ids is None:
+            raise TypeError("ids must be those of the codes to replace, got None; `add` adds codes")
         packed, own_ids = self._rows(codes, ids)
         if own_ids is None or len(own_ids) == 0:
             return
@@ -260,13 +270,21 @@ class Changeable:
         A search does not wait for others: it scans what has no bands yet.
         """
         state = self._state
-        if state.unbanded_rows < least_rows or not self._writing.acquire(blocking=False):
+        if state.unbanded_rows < least_rows or time.monotonic() < state.bands_wait_until:
             return state
+        # Ctrl-C is seen between calls: an `acquire()` of our own could return, and its answer be
+        # lost, before a `try` knows that the lock is taken. Unpacking is not a call.
+        writing = self._writing
+        attempt = map(writing.acquire, (False,))
+        taken = False
         try:
-            self._state = self._growth.with_bands(self._state, least_rows)
-            return self._state
+            (taken,) = attempt
+            if taken:
+                state = self._state = self._growth.with_bands(self._state, least_rows)
+            return state
         finally:
-            self._writing.release()
+            if taken:
+                writing.release()
 
     def _rows(self, codes: ArrayLike, ids: ArrayLike | None) -> tuple[Codes, Ids | None]:
         """Codes and ids that fit each other, checked."""
@@ -278,21 +296,26 @@ class Changeable:
             raise ValueError(
                 f"ids must have shape ({len(packed)},), one for each code, got {own_ids.shape}"
             )
-        repeated = first_repeated(own_ids)
-        if repeated is not None:
-            place, first = repeated
-            raise ValueError(
-                f"ids must be distinct, but ids[{place}] = {own_ids[place]} is the same as "
-                f"ids[{first}]"
-            )
+        check_distinct(own_ids)
         return packed, own_ids
 
 
-def _not_new(ids: Ids, used: NDArray[np.bool_]) -> ValueError:
+def check_distinct(ids: Ids) -> None:
+    """Raise ValueError for an id that stands there twice."""
+    repeated = first_repeated(ids)
+    if repeated is not None:
+        place, first = repeated
+        raise ValueError(
+            f"ids must be distinct, but ids[{place}] = {ids[place]} is the same as ids[{first}]"
+        )
+
+
+def not_new(ids: Ids, used: NDArray[np.bool_], what: str) -> ValueError:
+    """The error for ids that are in use; `what` is what they are the ids of."""
     place = int(np.argmax(used))
     return ValueError(
         f"ids must be new, but ids[{place}] = {ids[place]} is in use; on_duplicate='replace' "
-        "replaces its code"
+        f"replaces its {what}"
     )
 
 

@@ -5,6 +5,7 @@ Nothing is converted here that could change an answer: dtypes are asked for, not
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, Literal, TypeAlias
 
@@ -61,8 +62,13 @@ def as_bitorder(bitorder: object) -> BitOrder:
     raise ValueError(f"bitorder must be 'big' or 'little', got {bitorder!r}")
 
 
-def as_codes(codes: object, n_bits: int, bitorder: BitOrder, name: str = "codes") -> Codes:
-    """Packed codes ``(n, n_bytes)`` of dtype uint8, C-contiguous, unused bits zero."""
+def as_codes(
+    codes: object, n_bits: int, bitorder: BitOrder, name: str = "codes", first: int = 0
+) -> Codes:
+    """Packed codes ``(n, n_bytes)`` of dtype uint8, C-contiguous, unused bits zero.
+
+    `first` is the number of the first row, where they are some of many.
+    """
     array = as_array(codes, name)
     n_bytes = (n_bits + 7) // 8
     if array.dtype != np.uint8:
@@ -84,7 +90,7 @@ def as_codes(codes: object, n_bits: int, bitorder: BitOrder, name: str = "codes"
     stray = _core.first_stray_row(array, n_bits, bitorder)
     if stray < len(array):
         raise ValueError(
-            f"{name}[{stray}] has unused bits set: bits {n_bits} to {8 * n_bytes - 1} of the last "
+            f"{name}[{first + stray}] has unused bits set: bits {n_bits} to {8 * n_bytes - 1} of the last "
             f"byte must be 0 with bitorder={bitorder!r}"
         )
     return array
@@ -96,10 +102,19 @@ def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
     float32 converts to float64 without loss. Whether the values are finite is seen later, while
     tables are built from them.
     """
-    array = as_floats(costs, "costs")
+    array = as_array(costs, "costs")
+    if array.dtype.char == "B":
+        raise TypeError(
+            "costs must have dtype float32 or float64, got uint8; bitweigh.costs.hamming(codes, "
+            "n_bits) and bitweigh.costs.from_weights(codes, weights) make costs of codes"
+        )
+    array = as_floats(array, "costs")
     if array.ndim not in (2, 3) or array.shape[-2:] != (n_bits, 2):
+        hint = ""
+        if array.ndim in (1, 2) and array.shape[-1] == n_bits:
+            hint = "; bitweigh.costs.inner_product(queries) makes costs of one number for each bit"
         raise ValueError(
-            f"costs must have shape ({n_bits}, 2) or (nq, {n_bits}, 2), got {array.shape}"
+            f"costs must have shape ({n_bits}, 2) or (nq, {n_bits}, 2), got {array.shape}{hint}"
         )
     single = array.ndim == 2
     if array.dtype.char == "f":
@@ -128,8 +143,8 @@ def as_floats(values: object, name: str) -> Floats:
     return array
 
 
-def as_ids(ids: object, name: str = "ids") -> Ids:
-    """A copy of ids as int64 ``(n,)``, none negative."""
+def as_ids(ids: object, name: str = "ids", first: int = 0) -> Ids:
+    """A copy of ids as int64 ``(n,)``, none negative; `first` is as in `as_codes`."""
     if type(ids) is list and set(map(type, ids)) == {int} and 0 <= min(ids) <= max(ids) < 2**63:
         return np.array(ids, np.int64)  # a few ids in microseconds
     array = as_array(ids, name)
@@ -141,11 +156,13 @@ def as_ids(ids: object, name: str = "ids") -> Ids:
         raise ValueError(f"{name} must have shape (n,), got {array.shape}")
     if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
         place = int(np.argmax(array > np.iinfo(np.int64).max))
-        raise ValueError(f"{name} must fit in int64, got {name}[{place}] = {array[place]}")
+        raise ValueError(f"{name} must fit in int64, got {name}[{first + place}] = {array[place]}")
     exact: Ids = np.array(array, dtype=np.int64)
     if exact.size and exact.min() < 0:
         place = int(np.argmax(exact < 0))
-        raise ValueError(f"{name} must not be negative, got {name}[{place}] = {exact[place]}")
+        raise ValueError(
+            f"{name} must not be negative, got {name}[{first + place}] = {exact[place]}"
+        )
     return exact
 
 
@@ -183,13 +200,39 @@ def _kind(value: object) -> str:
 
 
 def as_radii(radius: object, nq: int) -> NDArray[np.float64]:
-    """One radius for each query, float64 (nq,); not NaN."""
-    array = as_array(radius, "radius")
-    if array.dtype.kind not in "fiu":
+    """One radius for each query, float64 (nq,); not NaN.
+
+    What float64 cannot hold is rounded down: distances are float64, and those that are at most the
+    radius stay the same ones.
+    """
+    array = taken_array(radius, "radius")
+    if array.dtype.kind == "O" or isinstance(radius, list | tuple):
+        # As they came: NumPy makes floats of integers of both signs, rounded to nearest.
+        array = np.array(radius, dtype=object)
+        if not all(_is_real(one) for one in array.flat):
+            raise TypeError(f"radius must be numbers, got {radius!r:.80}")
+    elif array.dtype.kind not in "fiu":
         raise TypeError(f"radius must be numbers, got {array.dtype}")
     if array.shape not in ((), (nq,)):
         raise ValueError(f"radius must be a number or have shape ({nq},), got {array.shape}")
-    radii = np.array(np.broadcast_to(array, (nq,)), dtype=np.float64)
-    if np.isnan(radii).any():
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        rounded = array.astype(np.float64)
+    else:
+        rounded = np.array([_rounded_down(one) for one in array.flat]).reshape(array.shape)
+    if np.isnan(rounded).any():
         raise ValueError("radius must not be NaN")
-    return radii
+    return np.array(np.broadcast_to(rounded, (nq,)))
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _rounded_down(value: Any) -> float:  # noqa: ANN401 an integer or a float of any size
+    """The largest float64 that is not larger."""
+    exact = value.item() if isinstance(value, np.generic) else value
+    try:
+        nearest = float(exact)
+    except OverflowError:  # of an integer: no distance is that far from 0
+        return math.inf if exact > 0 else -math.inf
+    return math.nextafter(nearest, -math.inf) if nearest > exact else nearest

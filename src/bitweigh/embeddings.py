@@ -196,7 +196,8 @@ class BinaryEmbeddings:
             How many, at least 1.
         signed : bool
             Count the bits as -1 and +1 instead of 0 and 1. That changes the scores of a query by a
-            factor of 2 and a constant, so the ranking stays as it is.
+            factor of 2 and a constant, and with it how they are rounded: embeddings whose scores
+            differ by no more than that may change places, all others stay in theirs.
         threads, allow, deny
             As in `Index.search`.
 

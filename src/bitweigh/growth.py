@@ -5,7 +5,8 @@ Every step makes a new state from an old one; whoever holds the old one keeps wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from bitweigh.state import State
 __all__ = ["Growth", "first_repeated"]
 
 _LARGEST_ID = np.iinfo(np.int64).max
+# Where there is no memory for bands, searches ask for it so seldom that they do not notice.
+_SECONDS_BETWEEN_ASKING = 5.0
 
 
 @dataclass(slots=True)
@@ -53,7 +56,8 @@ class Growth:
             pieces.append(state.tail.codes_and_ids())
             rows += len(state.tail)
         if rows < min(self.tail_rows, self.segment_rows):
-            return State(state.segments, Part(self._segment(*_joined(pieces))), next_id)
+            tail = Part(self._segment(*_joined(pieces)))
+            return State(state.segments, tail, next_id, state.bands_wait_until)
         segments = list(state.segments)
         # Merging neighbours of like size copies each row O(log n) times, however small the adds.
         while (
@@ -63,10 +67,11 @@ class Growth:
         ):
             rows += len(segments[-1])
             pieces.append(segments.pop().codes_and_ids())
-        return State((*segments, *self._cut(*_joined(pieces))), None, next_id)
+        made = self._cut(*_joined(pieces))
+        return State((*segments, *made), None, next_id, state.bands_wait_until)
 
     def with_bands(self, state: State, least_rows: int) -> State:
-        """The state with bands for all parts of at least so many rows."""
+        """The state with bands for all parts of at least so many rows, if there is memory."""
         # A memory limit is the index's: what one part takes is missing for the next.
         total = sum(part.memory().total for part in state.parts())
         built = []
@@ -74,8 +79,10 @@ class Growth:
             others = total - part.memory().total
             built.append(self._banded(part, least_rows, others))
             total = others + built[-1].memory().total
+        refused = any(part.segment.wants_bands and len(part.segment) >= least_rows for part in built)
         tail = None if state.tail is None else built.pop(0)
-        return State(tuple(built), tail, state.next_id)
+        wait_until = time.monotonic() + _SECONDS_BETWEEN_ASKING if refused else 0.0
+        return State(tuple(built), tail, state.next_id, wait_until)
 
     def compacted(self, state: State) -> State:
         """The state in as few segments as can hold it, without what was removed."""
@@ -104,7 +111,7 @@ class Growth:
         # Before the rows are unpacked: there may be no memory for that either.
         count, width = self.band_options.shape(len(part), self.n_bits, id_bytes, others)
         if count == 0:
-            return Part(replace(segment, refused=True), part.removed, part.files)
+            return part
         codes, ids = part.codes_and_ids()
         layout = layout_of(codes, self.n_bits, self.bitorder, count, width)
         return Part(Segment.build(codes, ids, self.n_bits, layout, self.bitorder))

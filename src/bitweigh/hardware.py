@@ -9,7 +9,8 @@ import platform
 import subprocess
 from pathlib import Path
 
-from bitweigh.machine import info, total_memory
+from bitweigh.free_memory import total_memory
+from bitweigh.machine import info
 
 __all__ = ["facts", "output_of", "version_of"]
 

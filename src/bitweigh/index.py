@@ -6,20 +6,21 @@ import errno
 import os
 import threading
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bitweigh import _core, machine, storage
 from bitweigh.bands import BandOptions
-from bitweigh.changing import Changeable, survive_fork
-from bitweigh.checks import BitOrder, as_bitorder, as_integer, as_n_bits
+from bitweigh.changing import survive_fork
+from bitweigh.checks import BitOrder, as_bitorder, as_costs, as_integer, as_k, as_n_bits
+from bitweigh.copying import AnyCopyable, Copyable
 from bitweigh.explain import Explanation, explanation_of
 from bitweigh.growth import Growth
 from bitweigh.lookups import Lookups
 from bitweigh.results import CorruptIndexError, Memory
-from bitweigh.searching import METHODS, Method
+from bitweigh.searching import METHODS, Method, nearest
 from bitweigh.state import State
 
 __all__ = ["Index", "load"]
@@ -27,7 +28,7 @@ __all__ = ["Index", "load"]
 _MOST_BITS: int = _core.max_band_bits
 
 
-class Index(Lookups, Changeable):
+class Index(Lookups, Copyable):
     """Exact nearest binary codes under a weighted Hamming distance.
 
     A query is an array of costs: ``costs[i, v]`` is paid by a code whose bit i is v, and the
@@ -141,10 +142,14 @@ class Index(Lookups, Changeable):
         'scan'
 
         """
-        if np.ndim(costs) != 2:
+        checked, single = as_costs(costs, self._n_bits)
+        if not single:
             raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
+        k = as_k(k)
         state = self._state_for(method)
-        _, stats = self.search(costs, k, threads=1, method=method, stats=True)
+        ask = self._ask(checked, True, 1, method, None, None, state)
+        _, stats = nearest(ask, k, stats=True)
+        assert stats is not None
         return explanation_of(state, self._n_bits, self._growth.band_options, method, k, stats)
 
     def memory(self) -> Memory:
@@ -176,31 +181,6 @@ class Index(Lookups, Changeable):
         if method == "scan":
             return self._state
         return self._state_with_bands(1 if method == "probe" else self._growth.banded_rows)
-
-    def copy(self) -> Index:
-        """An index of its own with the same codes; changing one leaves the other as it is.
-
-        Takes microseconds: the two share what neither has changed.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import bitweigh
-        >>> index = bitweigh.Index(n_bits=8)
-        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
-        >>> other = index.copy()
-        >>> index.reset()
-        >>> len(other)
-        2
-
-        """
-        return Index._of(self._content(), self._source)
-
-    __copy__ = copy
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Index:
-        """A copy: what two indexes share never changes."""
-        return self.copy()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the index to a folder; what is there already is not written again.
@@ -255,10 +235,10 @@ class Index(Lookups, Changeable):
     def _content(self) -> storage.Content:
         return storage.Content(self._n_bits, self._bitorder, self._growth.band_options, self._state)
 
-    @classmethod
-    def _of(cls, content: storage.Content, source: _Source | None = None) -> Index:
+    @staticmethod
+    def _of(content: storage.Content, source: _Source | None = None) -> Index:
         options = content.options
-        index = cls(
+        index = Index(
             content.n_bits,
             bitorder=content.bitorder,
             bands=options.bands,
@@ -271,10 +251,14 @@ class Index(Lookups, Changeable):
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """Pickle the files of its folder, or, of a mapped index, where they are."""
+        cls, own = type(self), self._added_attributes()
         source = self._source
         if source is not None and self._state is source.mapped and source.is_still_there():
-            return _from_source, (str(source.folder), source.checksum)
-        return _from_files, (storage.to_files(self._content()),)
+            return _from_source, (str(source.folder), source.checksum, cls, own)
+        return _from_files, (storage.to_files(self._content()), cls, own)
+
+
+Index._own_attributes = frozenset(vars(Index(1)))
 
 
 class _Source(NamedTuple):
@@ -294,15 +278,20 @@ class _Source(NamedTuple):
             return False
 
 
-def _from_source(folder: str, checksum: str) -> Index:
+def _from_source(
+    folder: str, checksum: str, cls: type[AnyCopyable], attributes: dict[str, Any]
+) -> AnyCopyable:
     index = load(folder, mmap=True)
     if index._source is None or index._source.checksum != checksum:
         raise ValueError(f"{folder} has another index than when this one was pickled")
-    return index
+    return index._as(cls, {**vars(index), **attributes})
 
 
-def _from_files(files: dict[str, bytes]) -> Index:
-    return Index._of(storage.from_files(files))
+def _from_files(
+    files: dict[str, bytes], cls: type[AnyCopyable], attributes: dict[str, Any]
+) -> AnyCopyable:
+    index = Index._of(storage.from_files(files))
+    return index._as(cls, {**vars(index), **attributes})
 
 
 def load(path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | None = None) -> Index:

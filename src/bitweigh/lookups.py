@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.checks import Codes, Ids, as_ids, as_integer, as_k
+from bitweigh.checks import MAX_K, Codes, Ids, as_costs, as_ids, as_integer
 from bitweigh.costs import from_weights
 from bitweigh.results import SearchResult
-from bitweigh.searching import Method, Searchable
+from bitweigh.searching import Method, Searchable, nearest
 from bitweigh.state import State
 
 __all__ = ["Lookups"]
@@ -55,8 +55,9 @@ class Lookups(Searchable):
                [1]], dtype=uint8)
 
         """
-        wanted = as_ids(ids)
-        state = self._state
+        return self._codes_in(self._state, as_ids(ids))
+
+    def _codes_in(self, state: State, wanted: Ids) -> Codes:
         places = state.locate(wanted)
         if not places.found.all():
             raise KeyError(int(wanted[np.argmin(places.found)]))
@@ -136,17 +137,20 @@ class Lookups(Searchable):
         SearchResult(distances=array([1.]), ids=array([2]))
 
         """
-        k = as_k(k)
+        more = 0 if include_self else 1
+        k = as_integer(k, "k", 1, MAX_K - more)
         single = np.ndim(ids) == 0
         wanted = as_ids([ids] if single else ids)
         if weights is not None and np.shape(weights) != (self._n_bits,):
             raise ValueError(f"weights must have shape ({self._n_bits},), got {np.shape(weights)}")
-        codes = self.codes_of(wanted)
+        state = self._state_for(method)
+        codes = self._codes_in(state, wanted)
         costs = from_weights(
             codes, np.ones(self._n_bits) if weights is None else weights, bitorder=self._bitorder
         )
-        more = 0 if include_self else 1
-        distances, found = self.search(costs, k + more, threads=threads, method=method)
+        checked, _ = as_costs(costs, self._n_bits)
+        ask = self._ask(checked, False, threads, method, None, None, state)
+        (distances, found), _ = nearest(ask, k + more)
         if more:
             # The others keep their order, whether the code itself is among them or too far behind
             # codes that are equal to it.

@@ -1,4 +1,4 @@
-"""What this machine offers: kernels, threads and memory, and how the environment overrides them.
+"""What this machine offers: kernels and threads, and how the environment overrides them.
 
 ``BITWEIGH_KERNEL`` forces a kernel and is read once, at import. ``BITWEIGH_THREADS`` sets the
 number of threads for calls without ``threads=`` and is read at each of them.
@@ -7,7 +7,6 @@ number of threads for calls without ``threads=`` and is read at each of them.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import NamedTuple
 
 from bitweigh import _core
@@ -54,21 +53,6 @@ def default_threads() -> int:
             )
         return int(wanted)
     return _usable_cpus()
-
-
-def free_memory() -> int:
-    """Bytes that could be had without swapping; all of the memory where nothing tells."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return total_memory()
-
-
-def total_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _usable_cpus() -> int:

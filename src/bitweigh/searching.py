@@ -17,10 +17,11 @@ from bitweigh.frames.sources import Frame
 from bitweigh.results import LimitError, RangeResult, SearchResult, SearchStats
 from bitweigh.state import State
 
-__all__ = ["METHODS", "Method", "Searchable"]
+__all__ = ["METHODS", "Method", "Searchable", "nearest"]
 
 Method: TypeAlias = Literal["auto", "scan", "probe"]
 METHODS = get_args(Method)
+Ties: TypeAlias = Literal["cut", "all"]
 # What the engine is asked with, in the order of its parameters: segments, the rows allowed in each,
 # costs, whether they are of a single query, bit order, method, kernel, threads, whether fewer will
 # do, tuning.
@@ -66,6 +67,7 @@ class Searchable(ABC):
         deny: ArrayLike | None = None,
         ties: Literal["cut"] = "cut",
         stats: Literal[False] = False,
+        as_frame: Literal[False] = False,
     ) -> SearchResult: ...
     @overload
     def search(
@@ -79,6 +81,7 @@ class Searchable(ABC):
         deny: ArrayLike | None = None,
         ties: Literal["all"],
         stats: Literal[False] = False,
+        as_frame: Literal[False] = False,
     ) -> RangeResult: ...
     @overload
     def search(
@@ -92,6 +95,7 @@ class Searchable(ABC):
         deny: ArrayLike | None = None,
         ties: Literal["cut"] = "cut",
         stats: Literal[True],
+        as_frame: Literal[False] = False,
     ) -> tuple[SearchResult, SearchStats]: ...
     @overload
     def search(
@@ -103,9 +107,11 @@ class Searchable(ABC):
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
-        ties: Literal["cut", "all"] = "cut",
-        as_frame: AsFrame,
-    ) -> Frame: ...
+        ties: Literal["cut"] = "cut",
+        stats: bool,
+        as_frame: Literal[False] = False,
+    ) -> SearchResult | tuple[SearchResult, SearchStats]: ...
+    @overload
     def search(
         self,
         costs: ArrayLike,
@@ -115,9 +121,50 @@ class Searchable(ABC):
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
-        ties: Literal["cut", "all"] = "cut",
+        ties: Ties = "cut",
+        stats: Literal[False] = False,
+        as_frame: AsFrame,
+    ) -> Frame: ...
+    @overload
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        ties: Literal["cut"] = "cut",
+        stats: Literal[False] = False,
+        as_frame: bool | AsFrame,
+    ) -> SearchResult | Frame: ...
+    @overload
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        ties: Ties = "cut",
         stats: bool = False,
-        as_frame: AsFrame | Literal[False] = False,
+        as_frame: bool | AsFrame = False,
+    ) -> SearchResult | RangeResult | tuple[SearchResult, SearchStats] | Frame: ...
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        ties: Ties = "cut",
+        stats: bool = False,
+        as_frame: bool | AsFrame = False,
     ) -> SearchResult | RangeResult | tuple[SearchResult, SearchStats] | Frame:
         """Find the k codes with the smallest distance, exactly.
 
@@ -177,19 +224,13 @@ class Searchable(ABC):
             if stats:
                 raise ValueError("as_frame and stats must not be given both")
         ask = self._ask(checked, single, threads, method, allow, deny)
-        shape = (k,) if single else (len(checked), k)
-        distances, ids = np.empty(shape), np.empty(shape, np.int64)
-        counters = np.empty((len(checked), _N_COUNTERS), np.int64) if stats else None
-        _core.search(*ask, k, distances, ids, counters)
+        result, counters = nearest(ask, k, stats)
         if ties == "all":
-            all_ties = _within(ask, distances.reshape(-1, k)[:, -1].copy(), None)
+            all_ties = _within(ask, result.distances.reshape(-1, k)[:, -1].copy(), None)
             return framed(all_ties, as_frame) if as_frame else all_ties
-        result = SearchResult(distances, ids)
         if as_frame:
             return framed(result, as_frame)
-        if counters is None:
-            return result
-        return result, SearchStats(*(counters[0].tolist() if single else counters.T))
+        return result if counters is None else (result, counters)
 
     def range_search(
         self,
@@ -288,9 +329,12 @@ class Searchable(ABC):
         method: Method,
         allow: ArrayLike | None,
         deny: ArrayLike | None,
+        state: State | None = None,
     ) -> Ask:
+        """What to ask the engine; `state` is what to search in, by default what there is now."""
         wanted = None if allow is None and deny is None else as_filter(allow, deny)
-        state = self._state_for(method)
+        if state is None:
+            state = self._state_for(method)
         if threads is None:
             workers = machine.default_threads()
         else:
@@ -307,6 +351,19 @@ class Searchable(ABC):
             threads is None,
             self._tuning,
         )
+
+
+def nearest(ask: Ask, k: int, stats: bool = False) -> tuple[SearchResult, SearchStats | None]:
+    """The k nearest codes, and what was done for them if `stats` are wanted."""
+    nq, single = len(ask[2]), ask[3]
+    shape = (k,) if single else (nq, k)
+    distances, ids = np.empty(shape), np.empty(shape, np.int64)
+    counters = np.empty((nq, _N_COUNTERS), np.int64) if stats else None
+    _core.search(*ask, k, distances, ids, counters)
+    result = SearchResult(distances, ids)
+    if counters is None:
+        return result, None
+    return result, SearchStats(*(counters[0].tolist() if single else counters.T))
 
 
 def _neighbours(ask: Ask) -> Iterator[tuple[float, int]]:

@@ -38,8 +38,6 @@ class Segment:
     """Rows in ascending id; None where the rows are in that order themselves."""
     bands: tuple[Band, ...] = ()
     """Empty where the segment is only scanned. With bands rows are in the first one's order."""
-    refused: bool = False
-    """Whether there was no memory for bands when they were wanted."""
     files: dict[str, object] = field(default_factory=dict)
     """What storage knows of its arrays, so that none is hashed twice."""
     core: _core.Segment = field(init=False)
@@ -83,8 +81,8 @@ class Segment:
 
     @property
     def wants_bands(self) -> bool:
-        """Whether it has none, and nobody has tried."""
-        return not (self.bands or self.refused)
+        """Whether it has none."""
+        return not self.bands
 
     @property
     def largest_id(self) -> int:

@@ -33,19 +33,25 @@ class Places:
 class State:
     """The parts of an index. No id is in two of them, among the rows that are left."""
 
-    __slots__ = ("core", "next_id", "rows", "segments", "tail", "unbanded_rows")
+    __slots__ = ("bands_wait_until", "core", "next_id", "rows", "segments", "tail", "unbanded_rows")
 
     def __init__(
-        self, segments: tuple[Part, ...] = (), tail: Part | None = None, next_id: int = 0
+        self,
+        segments: tuple[Part, ...] = (),
+        tail: Part | None = None,
+        next_id: int = 0,
+        bands_wait_until: float = 0.0,
     ) -> None:
         """`next_id` is one more than the largest id ever used.
 
         The tail are the rows added last, too few for a segment of their own; copied by each small
-        add.
+        add. `bands_wait_until` is by the clock of `time.monotonic`: there was no memory for bands,
+        and searches do not ask again before.
         """
         self.segments: Final = segments
         self.tail: Final = tail
         self.next_id: Final = next_id
+        self.bands_wait_until: Final = bands_wait_until
         rows = unbanded = 0
         cores, removed = [], []
         for part in segments if tail is None else (tail, *segments):
@@ -87,4 +93,5 @@ class State:
             tuple([part for part in parts if len(part)]),
             tail if tail is not None and len(tail) else None,
             self.next_id,
+            self.bands_wait_until,
         )

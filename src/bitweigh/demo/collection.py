@@ -1,14 +1,13 @@
 """Documents as vectors and codes: some at once, the others by a thread while one may search.
 
 Invariant: the rows below `n_ready` are embedded, and all of them and no others are in the index.
-Both change together under the lock that `still` holds.
+Both change together under the lock `growing`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +74,8 @@ class Collection:
         self._texts = texts
         self._embed = embed
         self._keep = keep if kept is None else None
-        self._lock = threading.Lock()
+        self.growing = threading.Lock()
+        """Held while rows come: none do for whoever holds it."""
         self._stopped = threading.Event()
         self._error: Exception | None = None
         self._thread: threading.Thread | None = None
@@ -113,12 +113,6 @@ class Collection:
         if self._thread is not None:
             self._thread.join()
 
-    @contextmanager
-    def still(self) -> Iterator[Floats]:
-        """Let no rows come for a while; yields the unit vectors of those that are there."""
-        with self._lock:
-            yield self.vectors[: self.n_ready]
-
     def hashed(self, n_bits: int) -> Hashed:
         """Codes of this length of the rows that are there, made when first asked for.
 
@@ -136,7 +130,7 @@ class Collection:
             while self.n_ready < len(self) and not self._stopped.is_set():
                 block = _rounded(self._embed(self._texts[self.n_ready : self.n_ready + BLOCK]))
                 rows = self._write(block)
-                with self._lock:
+                with self.growing:
                     hashed.add(rows)
                     self.n_ready += len(rows)
             if self.n_ready == len(self) and self._keep is not None:

@@ -74,7 +74,8 @@ def compare(collection: Collection, query: str, vector: Floats, n_bits: int, k: 
 
     `vector`, float32 (d,), is the query embedded, of length 1.
     """
-    with collection.still() as vectors:
+    with collection.growing:
+        vectors = collection.vectors[: collection.n_ready]
         hashed = collection.hashed(n_bits)
         k = min(k, len(vectors))
         code_bytes = round(hashed.index.memory().total / len(vectors))

@@ -15,6 +15,7 @@ __all__ = ["AsFrame", "check_as_frame", "framed", "to_frame"]
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "dict"]
 KINDS = ("pandas", "polars", "arrow", "dict")
+_PACKAGES = {"pandas": "pandas", "polars": "polars", "arrow": "pyarrow"}
 AsFrame: TypeAlias = Literal[True, "pandas", "polars", "arrow", "dict"]
 """What callers of a search ask for: True is pandas."""
 
@@ -62,17 +63,17 @@ def to_frame(
     """
     chosen = as_choice(kind, "kind", KINDS)
     columns = _columns(result, None if queries is None else taken_array(queries, "queries"))
-    if chosen == "pandas":
-        return optional("pandas").DataFrame(columns)
-    if chosen == "polars":
-        return optional("polars").DataFrame(columns)
-    return optional("pyarrow").table(columns) if chosen == "arrow" else columns
+    if chosen == "dict":
+        return columns
+    package = optional(_PACKAGES[chosen])
+    return package.table(columns) if chosen == "arrow" else package.DataFrame(columns)
 
 
 def check_as_frame(as_frame: object) -> None:
-    """Raise ValueError for what `framed` would not know, before the search."""
-    if as_frame is not True:
-        as_choice(as_frame, "as_frame", KINDS)
+    """Raise before the search for what `framed` does not know or has no package for."""
+    kind = "pandas" if as_frame is True else as_choice(as_frame, "as_frame", KINDS)
+    if kind in _PACKAGES:
+        optional(_PACKAGES[kind])
 
 
 def framed(result: SearchResult | RangeResult, as_frame: AsFrame) -> Frame:
