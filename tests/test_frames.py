@@ -282,7 +282,7 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
         "something else",
         lambda: frames.codes_and_ids(7),
         TypeError,
-        "source must be a pandas or polars DataFrame, a pyarrow Table, a dict of arrays, or the "
+        "source must be a pandas or polars DataFrame, a pyarrow Table or RecordBatch, a dict of arrays, or the "
         "path of a parquet file or folder, got int",
     ),
 ]

@@ -12,7 +12,10 @@ MIB = 2**20
 
 
 def write(root: Path, files: dict[str, str]) -> Path:
-    for name, text in {"proc/meminfo": "MemTotal: 9000 kB\nMemAvailable: 8192 kB\n", **files}.items():
+    for name, text in {
+        "proc/meminfo": "MemTotal: 9000 kB\nMemAvailable: 8192 kB\n",
+        **files,
+    }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     return root

@@ -20,8 +20,9 @@ pytestmark = [
 RNG = np.random.default_rng(0)
 CODES = RNG.integers(0, 256, (200, 4), dtype=np.uint8)
 COSTS = RNG.standard_normal((32, 2))
+MORE = bitweigh.Index(32)
+MORE.add(CODES[:10], ids=range(500, 510))
 VECTORS = RNG.standard_normal((60, 8)).astype(np.float32)
-LEARNED = bitweigh.VectorIndex(n_bits=16, hasher="lsh", rerank="float32").fit(VECTORS)
 
 
 def filled() -> bitweigh.Index:
@@ -46,21 +47,26 @@ def works(index: bitweigh.Index) -> None:
 @pytest.mark.parametrize(
     ("change", "counts"),
     [
-        (lambda index: index.add(CODES[150:]), {148, 198}),
-        (lambda index: index.add(CODES[:9], range(9), on_duplicate="replace"), {148, 150}),
-        (lambda index: index.replace([0, 1], CODES[150:152]), {148}),
-        (lambda index: index.remove([0, 1]), {148, 146}),
-        (lambda index: index.merge(MORE), {148, 158}),
-        (lambda index: index.reset(), {148, 0}),
-        (lambda index: index.compact(), {148}),
-        (lambda index: index.build(), {148}),
-        (lambda index: index.copy(), {148}),
-        (lambda index: index.search(COSTS, 5, method="probe"), {148}),
-        (lambda index: index.range_search(COSTS, 0.0, method="probe"), {148}),
-        (lambda index: index.explain(COSTS, 5, method="probe"), {148}),
+        pytest.param(lambda index: index.add(CODES[150:]), {148, 198}, id="add"),
+        pytest.param(
+            lambda index: index.add(CODES[:9], range(9), on_duplicate="replace"),
+            {148, 150},
+            id="add replacing",
+        ),
+        pytest.param(lambda index: index.replace([0, 1], CODES[150:152]), {148}, id="replace"),
+        pytest.param(lambda index: index.remove([0, 1]), {148, 146}, id="remove"),
+        pytest.param(lambda index: index.merge(MORE), {148, 158}, id="merge"),
+        pytest.param(lambda index: index.reset(), {148, 0}, id="reset"),
+        pytest.param(lambda index: index.compact(), {148}, id="compact"),
+        pytest.param(lambda index: index.build(), {148}, id="build"),
+        pytest.param(lambda index: index.copy(), {148}, id="copy"),
+        pytest.param(lambda index: index.search(COSTS, 5, method="probe"), {148}, id="search"),
+        pytest.param(
+            lambda index: index.range_search(COSTS, 0.0, method="probe"), {148}, id="range_search"
+        ),
+        pytest.param(lambda index: index.search_by_id(0, 5, method="probe"), {148}, id="by id"),
+        pytest.param(lambda index: index.explain(COSTS, 5, method="probe"), {148}, id="explain"),
     ],
-    ids=["add", "add replacing", "replace", "remove", "merge", "reset", "compact", "build", "copy"]
-    + ["search", "range_search", "explain"],
 )
 def test_an_index_can_be_changed_and_searched_after_ctrl_c_at_any_moment(
     change: Callable[[bitweigh.Index], object], counts: set[int]
@@ -72,13 +78,8 @@ def test_an_index_can_be_changed_and_searched_after_ctrl_c_at_any_moment(
     assert interrupted_everywhere(filled, change, check) > 3
 
 
-MORE = bitweigh.Index(32)
-MORE.add(CODES[:10], ids=range(500, 510))
-
-
 def learned() -> bitweigh.VectorIndex:
-    index = bitweigh.VectorIndex(n_bits=16, hasher="lsh", rerank="float32")
-    index._held = LEARNED._held
+    index = bitweigh.VectorIndex(n_bits=16, hasher="lsh", rerank="float32", bands=2).fit(VECTORS)
     index.add(VECTORS[:50])
     index.remove([7])
     return index

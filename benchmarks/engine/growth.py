@@ -7,7 +7,6 @@ from typing import TypedDict
 
 import numpy as np
 
-import bitweigh
 from benchmarks import report
 from benchmarks.engine import plot
 from benchmarks.engine.race import Race, alg2_tables, race

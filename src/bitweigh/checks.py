@@ -90,8 +90,8 @@ def as_codes(
     stray = _core.first_stray_row(array, n_bits, bitorder)
     if stray < len(array):
         raise ValueError(
-            f"{name}[{first + stray}] has unused bits set: bits {n_bits} to {8 * n_bytes - 1} of the last "
-            f"byte must be 0 with bitorder={bitorder!r}"
+            f"{name}[{first + stray}] has unused bits set: bits {n_bits} to {8 * n_bytes - 1} of "
+            f"the last byte must be 0 with bitorder={bitorder!r}"
         )
     return array
 

@@ -80,8 +80,8 @@ def from_weights(
         bits, single = _query_bits(queries, n_bits, bitorder)
     except ValueError as error:
         raise ValueError(
-            f"{error}; weights of shape {own.shape} are for {n_bits} bits: give one for each bit of "
-            "a code"
+            f"{error}; weights of shape {own.shape} are for {n_bits} bits: give one for each bit "
+            "of a code"
         ) from None
     if pairs.ndim == 3 and (single or len(pairs) != len(bits)):
         raise ValueError(
@@ -127,9 +127,10 @@ def inner_product(queries: ArrayLike, *, signed: bool = False) -> Floats:
     """Costs that rank by the inner product of a float query with the bits, largest first.
 
     With bits in {0, 1} the distance is ``-<query, bits>``; with ``signed=True`` bits count as -1
-    and +1. In exact arithmetic both rank alike; as sums of float64 they do but for codes whose
-    distances are equal or differ by no more than rounding. For binary-quantised embeddings this is what is called rescoring with
-    the float query, over all codes instead of a shortlist.
+    and +1. In exact arithmetic both rank alike. Sums of float64 are rounded, and differently in
+    the two, so codes whose distances differ by no more than that may change places. For
+    binary-quantised embeddings this is what is called rescoring with the float query, over all
+    codes instead of a shortlist.
 
     Parameters
     ----------

@@ -33,6 +33,18 @@ class Filter:
     """by id, from 0 on."""
     deny: bool
 
+    def among(self, ids: Ids) -> NDArray[np.bool_]:
+        """Which of these ids a search may return."""
+        if self.ids is not None:
+            named = np.isin(ids, self.ids)
+        else:
+            assert self.flags is not None
+            named = np.zeros(len(ids), dtype=np.bool_)
+            within = ids < len(self.flags)
+            named[within] = self.flags[ids[within]]
+        allowed: NDArray[np.bool_] = named != self.deny
+        return allowed
+
     def allowed(self, part: Part, places: Places | None, number: int) -> _core.Allowed:
         """Which rows of a part a search may return.
 

@@ -1,4 +1,4 @@
-"""Memory that this process could still take: what the machine has left, and what a container allows.
+"""Memory that this process could still take: what the machine has, and what a container allows.
 
 A container's limit is that of its control group, or of one above it. What a group uses counts the
 pages of files that it has read; those that nobody has read again lately are given up first and are

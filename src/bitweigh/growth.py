@@ -79,7 +79,9 @@ class Growth:
             others = total - part.memory().total
             built.append(self._banded(part, least_rows, others))
             total = others + built[-1].memory().total
-        refused = any(part.segment.wants_bands and len(part.segment) >= least_rows for part in built)
+        refused = any(
+            part.segment.wants_bands and len(part.segment) >= least_rows for part in built
+        )
         tail = None if state.tail is None else built.pop(0)
         wait_until = time.monotonic() + _SECONDS_BETWEEN_ASKING if refused else 0.0
         return State(tuple(built), tail, state.next_id, wait_until)

@@ -23,7 +23,6 @@ __all__ = ["build_command"]
 
 # Rows that are looked at to tell packed codes from single bits.
 _LOOKED_AT = 1000
-_VECTOR_BITS = 128
 
 
 class BitOrderName(StrEnum):
@@ -80,7 +79,9 @@ def build_command(
     bits: Annotated[
         int | None,
         typer.Option(
-            min=1, max=MAX_BITS, help="Of a code. If not given: 8 for each byte; of vectors 128."
+            min=1,
+            max=MAX_BITS,
+            help="Of a code. If not given: 8 for each byte; of vectors 128, or what ITQ can make.",
         ),
     ] = None,
     bitorder: Annotated[
@@ -137,7 +138,7 @@ def build_command(
     else:
         chosen = {"hasher": hasher, "weigher": weigher, "metric": metric, "rerank": rerank}
         options = {name: one.value for name, one in chosen.items() if one is not None}
-        index = _of_vectors(source, rows, own, bits or _VECTOR_BITS, seed, options)
+        index = _of_vectors(source, rows, own, bits, seed, options)
     index.save(out)
     seconds = time.perf_counter() - start
     n_bits = codes_in(index).n_bits
@@ -195,7 +196,7 @@ def _of_vectors(
     source: Path,
     rows: NDArray[Any],
     ids: Ids | None,
-    bits: int,
+    bits: int | None,
     seed: int,
     options: dict[str, Any],
 ) -> AnyIndex:

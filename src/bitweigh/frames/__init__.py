@@ -1,8 +1,9 @@
 """Tables in, tables out: codes or vectors with their ids from data frames, answers as data frames.
 
-A source is a pandas or polars DataFrame, a pyarrow Table, a dict of arrays, a parquet file or a
-folder of parquet files. Nothing is converted that could change a value, and nothing is left out.
-Needs pyarrow for all but dicts of plain arrays, from the extra ``bitweigh[frames]``.
+A source is a pandas or polars DataFrame, a pyarrow Table or RecordBatch, a dict of arrays, a
+parquet file or a folder of parquet files. Nothing is converted that could change a value, and
+nothing is left out. Needs pyarrow for all but dicts of plain arrays, from the extra
+``bitweigh[frames]``.
 """
 
 from bitweigh.frames.output import to_frame

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from bitweigh.checks import Codes, Ids, as_ids
 
-__all__ = ["Chunk"]
+__all__ = ["Chunk", "first_inexact"]
 
 # Types of pyarrow by their names.
+_BINARY = ("binary", "large_binary", "binary_view", "fixed_size_binary")
 _NUMBERS = ("int8", "int16", "int32", "int64", "halffloat", "float", "double")
 
 
@@ -29,7 +30,7 @@ class Chunk(NamedTuple):
         """Ids, int64 (n,), or None where no column has any."""
         if name is None:
             return None
-        return as_ids(self.numbers_of(name), f"{self.where}: column {name!r}")
+        return as_ids(self.numbers_of(name), f"{self.where}: column {name!r}", self.first)
 
     def is_flat(self, name: str) -> bool:
         """Whether a row of this column is a single value, and no list of them."""
@@ -80,12 +81,14 @@ class Chunk(NamedTuple):
         """A column of binary values, or of lists of uint8, as (n, n_bytes)."""
         column = self._without_nulls(name)
         kind = str(column.dtype if isinstance(column, np.ndarray) else column.type)
-        if not isinstance(column, np.ndarray) and "binary" in kind:
+        if not isinstance(column, np.ndarray) and kind.partition("[")[0] in _BINARY:
             return self._binary(name, column, width)
-        if not self.is_flat(name):
-            lists = self.lists_of(name, width)
-            if lists.dtype == np.uint8:
-                return lists
+        if isinstance(column, np.ndarray):
+            are_codes = column.ndim == 2 and kind == "uint8"
+        else:
+            are_codes = _is_list(column.type) and str(column.type.value_type) == "uint8"
+        if are_codes:
+            return self.lists_of(name, width)
         raise TypeError(
             f"{self.where}: column {name!r} must be binary or lists of uint8 (packed bits, as "
             f"np.packbits makes them), got {kind}"
@@ -134,3 +137,14 @@ def _is_list(kind: Any) -> bool:  # noqa: ANN401
 
 def _is_number(kind: Any) -> bool:  # noqa: ANN401
     return str(kind).lstrip("u") in _NUMBERS
+
+
+def first_inexact(values: NDArray[Any], dtype: np.dtype[Any]) -> int | None:
+    """The place of the first integer that would be another number as this dtype, None for none."""
+    if dtype.kind != "f" or values.dtype.kind not in "iu" or values.dtype.itemsize < 8:
+        return None  # NumPy chooses a dtype that holds all shorter integers
+    beyond = np.flatnonzero((values > 2**53) | (values < -(2**53)))
+    exact = (
+        place for place in beyond.tolist() if int(values[place]) != int(dtype.type(values[place]))
+    )
+    return next(exact, None)

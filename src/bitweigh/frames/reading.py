@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh.checks import BitOrder, Codes, Ids, as_bitorder, as_codes, as_n_bits
-from bitweigh.frames.columns import Chunk
+from bitweigh.frames.columns import Chunk, first_inexact
 from bitweigh.frames.sources import Source, chunks_of
 
 __all__ = ["code_batches", "codes_and_ids", "vector_batches", "vectors_and_ids"]
@@ -29,7 +29,7 @@ def codes_and_ids(
 
     Parameters
     ----------
-    source : DataFrame, Table, dict of arrays, or path
+    source : DataFrame, Table, RecordBatch, dict of arrays, or path
         Where the columns are. A path names a parquet file, or a folder of them, which are read in
         the order of their names.
     column : str
@@ -113,7 +113,8 @@ def code_batches(
         codes = chunk.bytes_of(column, width)
         width = codes.shape[1]
         name = f"{chunk.where}: column {column!r}"
-        yield as_codes(codes, bits or 8 * width, order, name), chunk.ids_of(id_column)
+        own = as_codes(codes, bits or 8 * width, order, name, chunk.first)
+        yield own, chunk.ids_of(id_column)
 
 
 def vectors_and_ids(
@@ -123,7 +124,7 @@ def vectors_and_ids(
 
     Parameters
     ----------
-    source : DataFrame, Table, dict of arrays, or path
+    source : DataFrame, Table, RecordBatch, dict of arrays, or path
         As for `codes_and_ids`.
     column : str or sequence of str
         One column of lists of equal length, or several columns of numbers in the order of the
@@ -198,7 +199,17 @@ def vector_batches(
 def _vectors(chunk: Chunk, names: list[str], width: int | None) -> NDArray[Any]:
     if len(names) == 1 and not chunk.is_flat(names[0]):
         return chunk.lists_of(names[0], width)
-    return np.stack([chunk.numbers_of(name) for name in names], axis=1)
+    columns = [chunk.numbers_of(name) for name in names]
+    dtype = np.result_type(*columns)
+    for name, column in zip(names, columns, strict=True):
+        place = first_inexact(column, dtype)
+        if place is not None:
+            raise ValueError(
+                f"{chunk.where}: column {name!r} has {column[place]} in row {chunk.first + place}, "
+                f"which {dtype}, the dtype of all the columns together, cannot hold: leave the "
+                "column out, or make the others integers"
+            )
+    return np.stack(columns, axis=1)
 
 
 def _names(*names: str | None) -> list[str]:
@@ -211,4 +222,10 @@ def _joined(
 ) -> tuple[NDArray[Any], Ids | None]:
     parts = list(batches)
     ids = [own for _, own in parts if own is not None]
+    dtype = np.result_type(*(rows for rows, _ in parts))
+    if any(first_inexact(rows.ravel(), dtype) is not None for rows, _ in parts):
+        raise ValueError(
+            f"the rows have integers that {dtype}, the dtype of all rows together, cannot hold: "
+            "make all of them integers, or read them by vector_batches"
+        )
     return np.concatenate([rows for rows, _ in parts]), np.concatenate(ids) if ids else None

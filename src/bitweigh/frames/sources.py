@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bitweigh.checks import as_integer
 from bitweigh.datasets.paths import PathLike, as_file
@@ -19,7 +19,7 @@ from bitweigh.frames.columns import Chunk
 __all__ = ["Frame", "Source", "chunks_of", "optional"]
 
 Frame: TypeAlias = Any
-"""A DataFrame of pandas or polars, or a Table of pyarrow: none of them need be installed."""
+"""A DataFrame of pandas or polars, or a Table or RecordBatch of pyarrow; none need be installed."""
 Source: TypeAlias = Frame | Mapping[str, ArrayLike] | PathLike
 
 
@@ -95,13 +95,16 @@ def _of_frame(source: Any, names: Sequence[str], rows: int) -> Iterator[Chunk]: 
         _need_columns(where, names, source.columns)
         optional("pyarrow")
         yield from _of_table(where, source.select(list(names)).to_arrow(), rows)
-    elif package == "pyarrow" and hasattr(source, "column_names"):
-        _need_columns(where, names, source.column_names)
-        yield from _of_table(where, source.select(list(names)), rows)
+    elif package == "pyarrow" and hasattr(source, "schema") and hasattr(source, "select"):
+        _need_columns(where, names, source.schema.names)
+        table = source.select(list(names))
+        if not hasattr(table, "to_batches"):  # a RecordBatch
+            table = optional("pyarrow").Table.from_batches([table])
+        yield from _of_table(where, table, rows)
     else:
         raise TypeError(
-            "source must be a pandas or polars DataFrame, a pyarrow Table, a dict of arrays, or "
-            f"the path of a parquet file or folder, got {type(source).__name__}"
+            "source must be a pandas or polars DataFrame, a pyarrow Table or RecordBatch, a dict "
+            f"of arrays, or the path of a parquet file or folder, got {type(source).__name__}"
         )
 
 
@@ -147,6 +150,8 @@ def _of_values(values: Any, where: str, name: str) -> Any:  # noqa: ANN401
         array = np.asarray(values)
     except ValueError:  # lists of different lengths, which are named where they are used
         return _of_objects(values, where, name)
+    if array.dtype.kind == "f" and not isinstance(values, np.ndarray):
+        _refuse_rounded(values, array, where, name)
     if array.dtype.kind in "iuf":
         return array
     if isinstance(values, np.ndarray) and array.dtype.kind == "S":
@@ -155,6 +160,19 @@ def _of_values(values: Any, where: str, name: str) -> Any:  # noqa: ANN401
             "list of bytes, or an array of uint8"
         )
     return _of_objects(values, where, name)
+
+
+def _refuse_rounded(values: Any, array: NDArray[Any], where: str, name: str) -> None:  # noqa: ANN401
+    """Raise if NumPy made floats of integers among floats, and rounded one."""
+    if not (np.abs(array) >= 2**53).any():
+        return
+    came = np.array(values, dtype=object)
+    for own, made in zip(came.flat, array.flat, strict=True):
+        if isinstance(own, int | np.integer) and int(own) != int(made):
+            raise ValueError(
+                f"{where}: column {name!r} has {own}, which float64 cannot hold, among floats: "
+                "give integers only, or an array"
+            )
 
 
 def _of_objects(values: Any, where: str, name: str) -> Any:  # noqa: ANN401
@@ -167,6 +185,10 @@ def _of_objects(values: Any, where: str, name: str) -> Any:  # noqa: ANN401
 
 def _need_columns(where: str, names: Sequence[str], there: Sequence[Any]) -> None:
     for name in names:
+        if list(there).count(name) > 1:
+            raise ValueError(
+                f"{where}: has {list(there).count(name)} columns {name!r}: rename all but one"
+            )
         if name not in there:
             raise ValueError(
                 f"{where}: has no column {name!r}, only {', '.join(map(repr, there))}: name the "

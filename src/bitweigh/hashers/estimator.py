@@ -37,7 +37,9 @@ class Estimator:
         return {name: getattr(self, name) for name in defaults(type(self))}
 
     def set_params(self, **params: Any) -> Self:  # noqa: ANN401 of every kind
-        """Change parameters by name; what is fitted already stays as it is.
+        """Change parameters by name; what is fitted already stays as it is until the next `fit`.
+
+        But for `bitorder`, the order in which bits are packed: nothing is learned for it.
 
         Examples
         --------
@@ -84,6 +86,10 @@ class Estimator:
         from bitweigh.hashers import files
 
         files.write(self, path)
+
+    def _fitted_params(self) -> dict[str, Any]:
+        """The parameters that what was learned goes with, for the file."""
+        return self.get_params()
 
     def _sizes(self) -> dict[str, Shape]:
         """The arrays that these parameters make `fit` learn."""

@@ -72,7 +72,7 @@ def to_bytes(estimator: Estimator) -> bytes:
         "format": FORMAT,
         "version": VERSION,
         "class": own.__name__,
-        "parameters": {name: _plain(value) for name, value in estimator.get_params().items()},
+        "parameters": {name: _plain(value) for name, value in estimator._fitted_params().items()},
     }
     arrays: dict[str, Any] = {_ABOUT: np.array(json.dumps(about))}
     for name in estimator._counts:

@@ -3,7 +3,6 @@
 What it holds is replaced whole, never changed: any number of threads may search while one changes
 it.
 """
-# ruff: noqa: N803 X is scikit-learn's name
 
 from __future__ import annotations
 
@@ -16,32 +15,30 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.changing import OnDuplicate, OnMissing, survive_fork
+from bitweigh.changing import survive_fork
 from bitweigh.checks import MAX_BITS, Ids, as_choice, as_ids, as_integer, as_n_bits
 from bitweigh.hashers.base import Hasher
 from bitweigh.hashers.estimator import not_fitted_error
-from bitweigh.hashers.vectors import as_vectors
 from bitweigh.index import Index
 from bitweigh.vector_index import files
+from bitweigh.vector_index.changing import Changeable
+from bitweigh.vector_index.codes import held_codes
 from bitweigh.vector_index.files import Held
 from bitweigh.vector_index.learning import (
+    MOST_BITS_BY_DEFAULT,
     HasherName,
     WeigherName,
     as_hasher,
     as_weigher,
-    fit_weigher,
-    sample_for,
 )
 from bitweigh.vector_index.manifest import Metric
-from bitweigh.vector_index.progress import bar
-from bitweigh.vector_index.searching import Searchable, blocks_for
-from bitweigh.vector_index.store import Kept, Vectors
+from bitweigh.vector_index.store import Kept
 from bitweigh.weighers.base import Weigher
 
 __all__ = ["VectorIndex"]
 
 
-class VectorIndex(Searchable):
+class VectorIndex(Changeable):
     """Nearest vectors by binary codes: hashes, weighs and searches, and keeps it all in step.
 
     A hasher makes codes of the vectors. A query keeps its real numbers, and a weigher makes costs
@@ -52,9 +49,10 @@ class VectorIndex(Searchable):
 
     Parameters
     ----------
-    n_bits : int
-        Bits of a code. With "sign" there is one for each feature instead, and a hasher of your own
-        has its own number.
+    n_bits : int, optional
+        Bits of a code. By default 128, or with "itq" one for each feature where there are fewer:
+        ITQ makes no more. With "sign" there is always one for each feature, and a hasher of your
+        own has its own number.
     hasher : "itq", "lsh", "sign" or a hasher
         What makes codes of vectors; docs/choosing.md compares them. A copy of it is fitted.
     weigher : "asym", "wh", "inner_product" or a weigher
@@ -84,7 +82,7 @@ class VectorIndex(Searchable):
     def __init__(
         self,
         *,
-        n_bits: int = 128,
+        n_bits: int | None = None,
         hasher: HasherName | Hasher = "itq",
         weigher: WeigherName | Weigher = "asym",
         metric: Metric = "euclidean",
@@ -95,9 +93,10 @@ class VectorIndex(Searchable):
         memory_limit: int | None = None,
     ) -> None:
         """Make an empty index that has learned nothing yet."""
-        bits = as_n_bits(n_bits)
+        bits = MOST_BITS_BY_DEFAULT if n_bits is None else as_n_bits(n_bits)
         self._seed = as_integer(seed, "seed", 0, 2**63 - 1)
         self._hasher = as_hasher(hasher, bits, self._seed)
+        self._bits_may_be_fewer = n_bits is None and hasher == "itq"
         self._weigher = as_weigher(weigher, self._seed)
         as_choice(metric, "metric", ("euclidean", "cosine"))
         self._metric: Metric = metric
@@ -109,25 +108,29 @@ class VectorIndex(Searchable):
             "band_bits": band_bits,
             "memory_limit": memory_limit,
         }
-        Index(MAX_BITS, **self._options)  # refuses what no index would take
+        # Refuses what no index of so many bits would take; how many "sign" makes is not known yet.
+        Index(self._hasher.get_params().get("n_bits", MAX_BITS), **self._options)
         self._held: Held | None = None
         self._writing = threading.Lock()
         survive_fork(self)  # type: ignore[arg-type]  # it needs the lock alone
 
     @property
     def index(self) -> Index:
-        """The codes, as they are now: to look at, explain, build or verify, not to change."""
+        """The codes as they are now, an `Index` that can do all but change: its codes are ours.
+
+        Its ``copy()`` is an `Index` of its own.
+        """
         return self._now().index
 
     @property
     def hasher(self) -> Hasher:
-        """The fitted hasher."""
-        return self._now().hasher
+        """A copy of the fitted hasher: fitting it anew leaves the index as it is."""
+        return copy.copy(self._now().hasher)
 
     @property
     def weigher(self) -> Weigher:
-        """The fitted weigher."""
-        return self._now().weigher
+        """A copy of the fitted weigher."""
+        return copy.copy(self._now().weigher)
 
     @property
     def n_features(self) -> int:
@@ -180,135 +183,6 @@ class VectorIndex(Searchable):
             raise not_fitted_error()("This VectorIndex is not fitted yet: call fit first")
         return held
 
-    def fit(self, X: ArrayLike, *, progress: bool = False) -> Self:
-        """Learn hasher and weigher, from at most as many rows as the hasher's `max_fit_rows`.
-
-        Parameters
-        ----------
-        X : real numbers (n, n_features)
-            Vectors like those to come. A memory map will do: only the rows drawn are read.
-        progress : bool
-            Show a progress bar; needs rich.
-
-        Returns
-        -------
-        the index itself
-
-        Raises
-        ------
-        ValueError
-            If there are vectors in the index: their codes would mean something else.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import bitweigh
-        >>> bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4)).n_features
-        4
-
-        """
-        vectors = as_vectors(X, type(self).__name__)
-        with self._writing, bar(progress, "learning", 3) as advance:
-            if len(self):
-                raise ValueError(f"fit needs an empty index, this one has {len(self)} vectors")
-            generator = np.random.default_rng(self._seed)
-            sample = sample_for(self._hasher, vectors, self._metric, generator)
-            advance(1)
-            hasher = copy.deepcopy(self._hasher).fit(sample)
-            advance(1)
-            weigher = copy.deepcopy(self._weigher)
-            fit_weigher(weigher, hasher, sample, generator)
-            advance(1)
-            index = Index(hasher.n_bits_, bitorder=hasher.bitorder, **self._options)
-            kept = None
-            if self._rerank is not None:
-                kept = Vectors.empty(self._rerank, hasher.n_features_in_)
-            self._held = Held(index, hasher, weigher, kept, self._metric, self._rerank, self._seed)
-        return self
-
-    def add(
-        self,
-        X: ArrayLike,
-        ids: ArrayLike | None = None,
-        *,
-        on_duplicate: OnDuplicate = "error",
-        progress: bool = False,
-    ) -> None:
-        """Add vectors, all of them or, if it raises, none.
-
-        Parameters
-        ----------
-        X : real numbers (n, n_features)
-            Vectors, finite. Read block by block, so a memory map larger than memory will do.
-        ids : int64 (n,), optional
-            Ids of your own, not negative and distinct. By default the numbers from the largest id
-            ever used plus one on, starting at 0.
-        on_duplicate : "error" or "replace"
-            What to do where an id is in the index already: refuse all vectors, or replace the one
-            that has it.
-        progress : bool
-            Show a progress bar; needs rich.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import bitweigh
-        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
-        >>> index.add(np.eye(4), ids=[10, 20, 30, 40])
-        >>> index.ids
-        array([10, 20, 30, 40])
-
-        """
-        as_choice(on_duplicate, "on_duplicate", ("error", "replace"))
-        own_ids = None if ids is None else as_ids(ids)
-        with self._writing:
-            held = self._now()
-            vectors = as_vectors(X, type(self).__name__, held.hasher.n_features_in_)
-            if own_ids is not None and len(own_ids) != len(vectors):
-                raise ValueError(
-                    f"ids must have shape ({len(vectors)},), one for each vector, got "
-                    f"{own_ids.shape}"
-                )
-            if len(vectors) == 0:
-                return
-            writer = None if held.vectors is None else held.vectors.writer()
-            codes = np.empty((len(vectors), (held.index.n_bits + 7) // 8), np.uint8)
-            with bar(progress, "adding", len(vectors)) as advance:
-                for first, block in blocks_for(held, vectors, "X"):
-                    held.hasher.transform(block, out=codes[first : first + len(block)])
-                    if writer is not None:
-                        writer.write(block)
-                    advance(len(block))
-            index = held.index.copy()
-            first_id = index._state.next_id
-            index.add(codes, own_ids, on_duplicate=on_duplicate)
-            given = range(first_id, first_id + len(codes)) if own_ids is None else own_ids
-            kept = None if writer is None else writer.finish(given)
-            self._held = replace(held, index=index, vectors=kept)
-
-    def remove(self, ids: ArrayLike, *, missing: OnMissing = "error") -> int:
-        """Remove vectors by id and say how many; KeyError for the first that is not there.
-
-        With ``missing="ignore"`` ids that are not there are passed over. What was kept of them is
-        forgotten by `compact` and `save`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import bitweigh
-        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
-        >>> index.add(np.eye(4))
-        >>> index.remove([1, 2])
-        2
-
-        """
-        with self._writing:
-            held = self._now()
-            index = held.index.copy()
-            count = index.remove(ids, missing=missing)
-            self._held = replace(held, index=index)
-            return count
-
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
         """Whether there are vectors with these ids, bool (n,); ``id in index`` asks for one."""
         return self._now().index.contains(ids)
@@ -326,17 +200,6 @@ class VectorIndex(Searchable):
         if not found.all():
             raise KeyError(int(wanted[np.argmin(found)]))
         return held.vectors.of(wanted)
-
-    def compact(self) -> None:
-        """Let go of what was removed or replaced; put the codes into as few segments as can be."""
-        with self._writing:
-            held = self._now()
-            index = held.index.copy()
-            index.compact()
-            kept = held.vectors
-            if kept is not None and kept.n_rows != len(index):
-                kept = kept.only(index.ids)
-            self._held = replace(held, index=index, vectors=kept)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save everything to a folder, which then holds what it held before or this.
@@ -393,5 +256,5 @@ class VectorIndex(Searchable):
             band_bits=options.band_bits,
             memory_limit=options.memory_limit,
         )
-        index._held = held
+        index._held = replace(held, index=held_codes(held.index))
         return index

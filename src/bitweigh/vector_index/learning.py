@@ -16,6 +16,7 @@ from bitweigh.weighers import Asym, InnerProduct, Wh
 from bitweigh.weighers.base import Weigher
 
 __all__ = [
+    "MOST_BITS_BY_DEFAULT",
     "HasherName",
     "WeigherName",
     "as_hasher",
@@ -27,6 +28,7 @@ __all__ = [
 HasherName: TypeAlias = Literal["itq", "lsh", "sign"]
 WeigherName: TypeAlias = Literal["asym", "wh", "inner_product"]
 
+MOST_BITS_BY_DEFAULT = 128
 # Projections that a weigher learns from: 128 MB.
 _WEIGHER_VALUES = 2**24
 

@@ -1,30 +1,26 @@
-"""What can be asked of an index of vectors: the nearest, and those within a radius.
-
-The distance to a query is a sum in float64 over the features, one vector at a time: it does not
-depend on what else is ranked.
-"""
+"""What can be asked of an index of vectors: the nearest, and those within a radius."""
 # ruff: noqa: N803 Q as X is scikit-learn's
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.checks import Ids, as_array, as_integer, as_k, as_radii
+from bitweigh.checks import as_array, as_choice, as_integer, as_k, as_radii
+from bitweigh.filters import as_filter
 from bitweigh.frames.output import AsFrame, check_as_frame, framed
 from bitweigh.frames.sources import Frame
-from bitweigh.hashers.vectors import as_vectors, blocks, unit_rows
-from bitweigh.results import CorruptIndexError, RangeResult, SearchResult
+from bitweigh.hashers.vectors import as_vectors
+from bitweigh.machine import MAX_THREADS
+from bitweigh.results import RangeResult, SearchResult
 from bitweigh.vector_index.files import Held
-from bitweigh.vector_index.manifest import Metric
 from bitweigh.vector_index.progress import bar
-from bitweigh.vector_index.store import Vectors
+from bitweigh.vector_index.ranking import blocks_for, nearest, within
 
-__all__ = ["Searchable", "blocks_for"]
+__all__ = ["Searchable"]
 
 
 class Searchable(ABC):
@@ -60,6 +56,7 @@ class Searchable(ABC):
         progress: bool = False,
         as_frame: AsFrame,
     ) -> Frame: ...
+    @overload
     def search(
         self,
         Q: ArrayLike,
@@ -70,7 +67,19 @@ class Searchable(ABC):
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
         progress: bool = False,
-        as_frame: AsFrame | Literal[False] = False,
+        as_frame: bool | AsFrame,
+    ) -> SearchResult | Frame: ...
+    def search(
+        self,
+        Q: ArrayLike,
+        k: int,
+        *,
+        candidates: int | None = None,
+        threads: int | None = None,
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        progress: bool = False,
+        as_frame: bool | AsFrame = False,
     ) -> SearchResult | Frame:
         """Find the k nearest vectors, by their codes and, with `rerank`, by themselves.
 
@@ -133,7 +142,7 @@ class Searchable(ABC):
                     distances[own], ids[own] = found
                 else:
                     for number, query in enumerate(block, first):
-                        near = _nearest(kept, query, found.ids[number - first], k, held.metric)
+                        near = nearest(kept, query, found.ids[number - first], k, held.metric)
                         distances[number, : len(near.ids)] = near.distances
                         ids[number, : len(near.ids)] = near.ids
                 advance(len(block))
@@ -145,40 +154,70 @@ class Searchable(ABC):
         Q: ArrayLike,
         radius: ArrayLike,
         *,
+        by: Literal["vectors", "codes"] | None = None,
         limit: int | None = None,
         threads: int | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
     ) -> RangeResult:
-        """Find all vectors whose codes are within a radius by weighted distance, reranked or not.
+        """Find all vectors within a radius, by the same distances as `search`.
+
+        With `rerank` the radius is a Euclidean distance, or 1 - cosine. Codes cannot tell which
+        vectors are within it, so all of them are read, one block after the other: the answer is
+        exact, and takes time in proportion to the vectors there are. Without `rerank` it is a
+        weighted distance of the codes.
 
         Parameters
         ----------
         Q : real numbers (n_features,) or (nq, n_features)
             Queries, finite.
-        radius, limit, threads, allow, deny
+        radius : number or (nq,)
+            The largest distance that counts, not NaN.
+        by : "vectors" or "codes", optional
+            What the radius is a distance of: "vectors" with `rerank`, else "codes". With `rerank`
+            "codes" can be asked for; it is faster.
+        limit, allow, deny
             As in `Index.range_search`.
+        threads : int, optional
+            As in `Index.range_search`; vectors are read by one.
+
+        Returns
+        -------
+        RangeResult
+            As `Index.range_search` returns it.
 
         Examples
         --------
         >>> import numpy as np
         >>> import bitweigh
-        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh", rerank="float32").fit(np.eye(4))
         >>> index.add(np.eye(4))
-        >>> index.range_search(np.ones(4), np.inf).lims
+        >>> index.range_search([1.0, 0.0, 0.0, 0.0], 0.5)
+        RangeResult(lims=array([0, 1]), distances=array([0.]), ids=array([0]))
+        >>> index.range_search(np.ones(4), np.inf, by="codes").lims
         array([0, 4])
 
         """
         held = self._now()
         queries, _ = _queries(held, Q)
         radii = as_radii(radius, len(queries))
+        most = None if limit is None else as_integer(limit, "limit", 0, 2**62)
+        if by is not None:
+            as_choice(by, "by", ("vectors", "codes"))
+        if by == "vectors" and held.vectors is None:
+            raise ValueError("by='vectors' needs an index that keeps them, made with rerank=")
+        if held.vectors is not None and by != "codes":
+            if threads is not None:
+                as_integer(threads, "threads", 1, MAX_THREADS)
+            wanted = as_filter(allow, deny)
+            return within(held, held.vectors, queries, radii, most, wanted)
         found = []
         for first, block in blocks_for(held, queries, "Q"):
             costs = held.weigher.costs(held.hasher.project(block))
             own = radii[first : first + len(block)]
             found.append(
                 held.index.range_search(
-                    costs, own, limit=limit, threads=threads, allow=allow, deny=deny
+                    costs, own, limit=most, threads=threads, allow=allow, deny=deny
                 )
             )
         counts = np.concatenate([np.zeros(1, np.int64), *(np.diff(one.lims) for one in found)])
@@ -189,14 +228,6 @@ class Searchable(ABC):
         )
 
 
-def blocks_for(
-    held: Held, vectors: NDArray[Any], name: str
-) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """The rows in blocks as the hasher takes them, each with the number of its first row."""
-    for first, block in blocks(vectors, held.index.n_bits, name=name):
-        yield first, unit_rows(block, first, name=name) if held.metric == "cosine" else block
-
-
 def _queries(held: Held, Q: ArrayLike) -> tuple[NDArray[Any], bool]:
     """Queries (nq, n_features), and whether a single one came."""
     array = as_array(Q, "Q")
@@ -205,30 +236,3 @@ def _queries(held: Held, Q: ArrayLike) -> tuple[NDArray[Any], bool]:
     return as_vectors(
         array[np.newaxis] if single else array, "VectorIndex", wanted, name="Q"
     ), single
-
-
-def _nearest(
-    kept: Vectors, query: NDArray[np.float64], candidates: Ids, k: int, metric: Metric
-) -> SearchResult:
-    """The k nearest of some candidates, fewer if there are not as many."""
-    ids = np.sort(candidates[candidates >= 0])
-    try:
-        vectors = kept.of(ids).astype(np.float64)
-    except KeyError as error:
-        raise CorruptIndexError("vectors", f"the id {error} has no vector") from None
-    distances = _distances(vectors, query, metric)
-    # The sort is stable and the ids ascend: equal distances go to the lowest id.
-    order = np.argsort(distances, kind="stable")[:k]
-    return SearchResult(distances[order], ids[order])
-
-
-def _distances(
-    vectors: NDArray[np.float64], query: NDArray[np.float64], metric: Metric
-) -> NDArray[np.float64]:
-    """Euclidean, or 1 - cosine for a query of length 1; float64 (n,)."""
-    if metric == "euclidean":
-        euclidean: NDArray[np.float64] = np.sqrt(((vectors - query) ** 2).sum(axis=1))
-        return euclidean
-    lengths = np.sqrt((vectors**2).sum(axis=1))
-    cosines: NDArray[np.float64] = (vectors * query).sum(axis=1) / lengths
-    return np.clip(1.0 - cosines, 0.0, 2.0)

@@ -38,7 +38,10 @@ class _Log:
         self.row_bytes = dtype.itemsize * n_features
         # After a fork both processes have the file; only the one that made it writes to it.
         self.owner = os.getpid()
-        self._file = tempfile.TemporaryFile(prefix="bitweigh-", buffering=0)  # noqa: SIM115
+        self._folder = tempfile.gettempdir()
+        self._file = tempfile.TemporaryFile(  # noqa: SIM115
+            prefix="bitweigh-", buffering=0, dir=self._folder
+        )
         weakref.finalize(self, self._file.close)
 
     def write(self, first: int, block: Rows) -> None:
@@ -46,8 +49,21 @@ class _Log:
         data = np.ascontiguousarray(block, self.dtype).reshape(-1).view(np.uint8).data
         self._file.seek(first * self.row_bytes)
         done = 0
-        while done < len(data):
-            done += self._file.write(data[done:])
+        try:
+            while done < len(data):
+                done += self._file.write(data[done:])
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{error.strerror}, in the folder of temporary files, where rerank= keeps vectors; "
+                "make room there, or let TMPDIR name another folder before Python starts",
+                self._folder,
+            ) from None
+
+    def cut(self, rows: int) -> None:
+        """Give back the space behind so many rows, which nobody knows of."""
+        if self.owner == os.getpid():
+            self._file.truncate(rows * self.row_bytes)
 
     def mapped(self, rows: int) -> Rows:
         """The first rows."""
@@ -199,10 +215,22 @@ class Vectors:
 
     def only(self, ids: Ids) -> Vectors:
         """Those of some ids, ascending and distinct, alone in a new file."""
-        writer = Vectors(_Log(self.dtype, self.n_features)).writer()
-        for block in blocks_of(self, ids):
-            writer.write(block)
+        fresh = Vectors(_Log(self.dtype, self.n_features))
+        writer = fresh.writer()
+        try:
+            for block in blocks_of(self, ids):
+                writer.write(block)
+        except BaseException:
+            fresh.cut()
+            raise
         return writer.finish(ids)
+
+    def cut(self) -> None:
+        """Give back the space of rows that were written behind these and then given up.
+
+        Only of those that were made last from a file: no others know of rows behind.
+        """
+        self._log.cut(self._log_rows)
 
 
 class Writer:

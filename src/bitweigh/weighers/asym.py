@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,8 @@ class Asym(Weigher):
 
     Attributes
     ----------
+    variant_ : str
+        The variant that was fitted.
     means_ : float64 (n_bits, 2)
         The beta of both bit values; only with "expectation".
     thresholds_ : float64 (n_bits,)
@@ -86,16 +88,27 @@ class Asym(Weigher):
             ones = array > own
             sides = [_mean_where(array, side, own) for side in (~ones, ones)]
             self.means_ = np.stack(sides, axis=-1)
+        elif hasattr(self, "means_"):
+            del self.means_  # of an earlier fit
         self.thresholds_ = own
         self.n_bits_ = len(own)
         return self
 
+    @property
+    def variant_(self) -> str:
+        """The variant that was fitted; `set_params` may have changed the parameter since."""
+        return "expectation" if hasattr(self, "means_") else "lower_bound"
+
+    def _fitted_params(self) -> dict[str, Any]:
+        return {"variant": self.variant_}
+
     def _sizes(self) -> dict[str, Shape]:
+        variant = self.variant_ if hasattr(self, "thresholds_") else self.variant
         means: dict[str, Shape] = {"means_": ("n_bits_", 2)}
-        return {**self._learned, **(means if self.variant == "expectation" else {})}
+        return {**self._learned, **(means if variant == "expectation" else {})}
 
     def _costs(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.variant == "expectation":
+        if self.variant_ == "expectation":
             gaps: NDArray[np.float64] = queries[:, :, np.newaxis] - self.means_
             return gaps**2
         return self._where_bits_differ(queries, (queries - self.thresholds_) ** 2)
