@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 import bitweigh
 from bitweigh.bands import BandLayout, BandOptions, layout_of
 from bitweigh.checks import BitOrder, Codes
+from bitweigh.searching import Method
 from bitweigh.segments import Segment
+from bitweigh.state import State
 
 
 def layout_for(options: BandOptions, codes: Codes, n_bits: int, bitorder: BitOrder) -> BandLayout:
@@ -191,6 +193,23 @@ def test_explain_says_what_was_done_and_why() -> None:
     given_up = index.explain(np.random.default_rng(1).standard_normal((64, 2)), 10)
     assert given_up.plan == "probe, then scan"
     assert index.explain(costs, 300_000).reason == "as many codes are wanted as there are"
+
+
+def test_explain_speaks_of_the_codes_that_it_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = filled(5000)
+    state_for = index._state_for
+
+    def and_another_thread_adds(method: Method) -> State:
+        state = state_for(method)
+        index.add(index.codes_of(range(1000)))
+        return state
+
+    monkeypatch.setattr(index, "_state_for", and_another_thread_adds)
+    explained = index.explain(np.ones((64, 2)), np.int64(7), method="scan")
+    assert len(index) == 6000
+    assert sum(one.rows for one in explained.segments) == 5000
+    assert explained.counters["rows_scanned"] <= 5000
+    assert type(explained.k) is int
 
 
 def test_rows_are_not_unpacked_where_there_is_no_memory_for_bands(

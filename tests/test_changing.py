@@ -46,6 +46,9 @@ WRONG: dict[str, tuple[Callable[[bitweigh.Index], Any], type[Exception], str]] =
     "add: an id in use": (
         lambda index: index.add(codes(2), [3, 11]), ValueError,
         r"ids must be new, but ids\[1\] = 11 is in use; on_duplicate='replace' replaces"),
+    "replace: no ids": (
+        lambda index: index.replace(None, codes(2)), TypeError,
+        "ids must be those of the codes to replace, got None; `add` adds"),
     "replace: an unknown id": (lambda index: index.replace([11, 99], codes(2)), KeyError, "99"),
     "replace: an id repeated": (
         lambda index: index.replace([11, 11], codes(2)), ValueError, r"distinct, .* ids\[1\] = 11"),
@@ -278,3 +281,25 @@ def test_an_id_may_be_any_integer_type() -> None:
     assert np.uint8(10) in index
     assert index.contains(np.array([10, 9], dtype=np.uint64)).tolist() == [True, False]
     assert index.remove(np.array([10], dtype=np.int8)) == 1
+
+
+def test_the_neighbours_of_a_code_are_those_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = filled(30)
+    expected = index.search_by_id(10, 29)
+
+    def and_another_thread_removes(*arguments: Any, **options: Any) -> Any:
+        index.remove(range(11, 20))
+        return bitweigh.costs.from_weights(*arguments, **options)
+
+    monkeypatch.setattr("bitweigh.lookups.from_weights", and_another_thread_removes)
+    found = index.search_by_id(10, 29)
+    assert len(index) == 21
+    assert found.ids.tolist() == expected.ids.tolist()
+
+
+@pytest.mark.parametrize(("include_self", "most"), [(False, 2**32 - 1), (True, 2**32)])
+def test_too_many_neighbours_of_a_code_are_refused_by_the_number_that_came(
+    include_self: bool, most: int
+) -> None:
+    with pytest.raises(ValueError, match=f"k must be from 1 to {most}, got {most + 1}"):
+        filled().search_by_id(10, most + 1, include_self=include_self)

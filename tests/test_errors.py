@@ -93,6 +93,12 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "costs int": (
         lambda: filled().search(np.ones((12, 2), int), 1), TypeError,
         "costs must have dtype float32 or float64, got int64"),
+    "costs are codes": (
+        lambda: filled().search(CODES, 10), TypeError,
+        r"got uint8; bitweigh.costs.hamming\(codes, n_bits\) and bitweigh.costs.from_weights\("),
+    "costs are float queries": (
+        lambda: filled().search(np.ones((3, 12)), 10), ValueError,
+        r"got \(3, 12\); bitweigh.costs.inner_product\(queries\) makes costs"),
     "costs float16": (
         lambda: filled().search(np.ones((12, 2), np.float16), 1), TypeError, "got float16"),
     "costs longdouble": (
@@ -162,6 +168,12 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "codes_of a float": (lambda: filled().codes_of([4.0]), TypeError, "ids must be integers"),
     "codes_of a negative id": (lambda: filled().codes_of([-1]), ValueError, "negative"),
     # costs
+    "weights too few": (
+        lambda: costs.from_weights(np.full((3, 2), 255, U8), np.ones(12)), ValueError,
+        r"queries\[0\] has unused bits set: .*; weights of shape \(12,\) are for 12 bits: give one"),
+    "weights far too few": (
+        lambda: costs.from_weights(CODES, np.ones(3)), ValueError,
+        r"weights of shape \(3,\) are for 3 bits: give one for each bit of a code"),
     "weights int": (
         lambda: costs.from_weights(CODES[0], np.ones(12, int)), TypeError, "weights must have dtype"),
     "weights cube": (

@@ -279,11 +279,38 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
         "the dict: the columns have different lengths: {'code': 9, 'id': 1}",
     ),
     (
+        "two columns of one name",
+        lambda: frames.codes_and_ids(pa.table([[b"a"], [b"b"]], names=["code", "code"])),
+        ValueError,
+        "the Table: has 2 columns 'code': rename all but one",
+    ),
+    (
+        "codes that are lists of bytes",
+        lambda: frames.codes_and_ids({"code": [[b"a", b"b"]]}),
+        TypeError,
+        "the dict: column 'code' must be binary or lists of uint8 (packed bits, as np.packbits "
+        "makes them), got list<item: binary>",
+    ),
+    (
+        "large integers beside floats",
+        lambda: frames.vectors_and_ids({"x": [1, 2**53 + 1], "y": [0.5, 0.5]}, ["x", "y"]),
+        ValueError,
+        "the dict: column 'x' has 9007199254740993 in row 1, which float64, the dtype of all the "
+        "columns together, cannot hold: leave the column out, or make the others integers",
+    ),
+    (
+        "large integers among floats",
+        lambda: frames.vectors_and_ids({"vector": [[0.5, 2**53 + 1]]}),
+        ValueError,
+        "the dict: column 'vector' has 9007199254740993, which float64 cannot hold, among floats: "
+        "give integers only, or an array",
+    ),
+    (
         "something else",
         lambda: frames.codes_and_ids(7),
         TypeError,
-        "source must be a pandas or polars DataFrame, a pyarrow Table or RecordBatch, a dict of arrays, or the "
-        "path of a parquet file or folder, got int",
+        "source must be a pandas or polars DataFrame, a pyarrow Table or RecordBatch, a dict of "
+        "arrays, or the path of a parquet file or folder, got int",
     ),
 ]
 
@@ -322,3 +349,46 @@ def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
 def test_a_folder_without_parquet_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"the folder has no files \*\.parquet"):
         frames.codes_and_ids(tmp_path)
+
+
+def test_a_record_batch_is_a_source() -> None:
+    batch = pa.RecordBatch.from_pydict({"id": [5, 6, 7], "code": [b"ab", b"cd", b"ef"]})
+    codes, ids = frames.codes_and_ids(batch, id_column="id")
+    assert codes.tolist() == [[97, 98], [99, 100], [101, 102]]
+    assert ids is not None
+    assert ids.tolist() == [5, 6, 7]
+    assert [len(part) for part, _ in frames.code_batches(batch, batch_rows=2)] == [2, 1]
+
+
+def test_two_columns_of_one_name_in_pandas_are_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame([[b"a", b"b"]], columns=["code", "code"])
+    with pytest.raises(ValueError, match="the DataFrame: has 2 columns 'code': rename all but one"):
+        frames.codes_and_ids(table)
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 3, 100])
+def test_rows_are_counted_over_all_batches(batch_rows: int) -> None:
+    ids = {"code": np.zeros((7, 1), np.uint8), "id": [0, 1, 2, 3, 4, -5, 6]}
+    with pytest.raises(ValueError, match=r"'id'\[5\] = -5"):
+        list(frames.code_batches(ids, id_column="id", batch_rows=batch_rows))
+    stray = pa.table({"code": [b"\0"] * 4 + [b"\1"] + [b"\0"] * 2})
+    with pytest.raises(ValueError, match=r"'code'\[4\] has unused bits set"):
+        list(frames.code_batches(stray, n_bits=7, batch_rows=batch_rows))
+    large = {"id": np.array([0, 1, 2**63], np.uint64), "code": np.zeros((3, 1), np.uint8)}
+    with pytest.raises(ValueError, match=r"'id'\[2\] = 9223372036854775808"):
+        list(frames.code_batches(large, id_column="id", batch_rows=batch_rows))
+
+
+def test_integers_that_float64_holds_may_stand_beside_floats() -> None:
+    vectors, _ = frames.vectors_and_ids({"x": [2**53, -(2**60)], "y": [0.5, 1.5]}, ["x", "y"])
+    assert vectors.tolist() == [[2.0**53, 0.5], [-(2.0**60), 1.5]]
+
+
+def test_files_of_integers_and_of_floats_are_not_rounded_into_one(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [2**53 + 1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"x": [0.5]}), tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match="integers that float64, the dtype of all rows together"):
+        frames.vectors_and_ids(tmp_path, "x")
+    apart = [part.tolist() for part, _ in frames.vector_batches(tmp_path, "x")]
+    assert apart == [[[2**53 + 1]], [[0.5]]]

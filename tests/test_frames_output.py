@@ -114,7 +114,7 @@ def test_a_search_returns_a_table_where_it_is_asked_for(kind: Any) -> None:
 def test_a_table_comes_without_stats() -> None:
     index = bitweigh.Index(8)
     with pytest.raises(ValueError, match="as_frame and stats"):
-        index.search(np.ones((8, 2)), 1, as_frame=True, stats=True)  # type: ignore[call-overload]
+        index.search(np.ones((8, 2)), 1, as_frame=True, stats=True)
     with pytest.raises(ValueError, match="as_frame must be"):
         index.search(np.ones((8, 2)), 1, as_frame="excel")  # type: ignore[call-overload]
 
@@ -144,3 +144,23 @@ def test_masked_columns_of_a_dict_are_refused() -> None:
     masked = np.ma.array(np.eye(2), mask=[[True, False], [False, False]])
     with pytest.raises(TypeError, match="masked"):
         frames.vectors_and_ids({"vector": masked}, "vector")
+
+
+@pytest.mark.parametrize("kind", [True, "polars", "arrow"])
+def test_a_missing_package_is_told_before_the_search(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("pandas", "polars", "pyarrow"):
+        monkeypatch.setitem(sys.modules, package, None)
+    index = bitweigh.Index(8)
+    index.add(np.array([[1], [2]], dtype=np.uint8))
+    vectors = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+
+    def search(*_: object) -> None:
+        raise AssertionError("searched for nothing")
+
+    monkeypatch.setattr("bitweigh._core.search", search)
+    with pytest.raises(ImportError, match=r"pip install 'bitweigh\[frames\]'"):
+        index.search(np.ones((8, 2)), 1, as_frame=kind)
+    with pytest.raises(ImportError, match=r"pip install 'bitweigh\[frames\]'"):
+        vectors.search(np.ones(4), 1, as_frame=kind)

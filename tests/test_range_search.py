@@ -114,3 +114,65 @@ def test_a_limit_is_raised_and_never_cuts(method: str) -> None:
     assert len(index.range_search(costs, 6, limit=n, method=method).ids) == n
     with pytest.raises(bitweigh.LimitError, match=f"more than limit = {n - 1} codes"):
         index.range_search(costs, 6, limit=n - 1, method=method)
+
+
+def at(distance: float) -> tuple[bitweigh.Index, np.ndarray]:
+    """An index with one code, and costs that put it at this distance."""
+    index = bitweigh.Index(8)
+    index.add(np.array([[128]], dtype=np.uint8))
+    costs = np.zeros((8, 2))
+    costs[0, 1] = distance
+    return index, costs
+
+
+BELOW_ONE = np.longdouble(1) - np.longdouble(2) ** -60
+
+
+@pytest.mark.parametrize(
+    ("distance", "radius", "found"),
+    [
+        (2.0**53 + 4, 2**53 + 3, 0),
+        (2.0**53 + 4, 2**53 + 4, 1),
+        (2.0**53 + 4, 2**53 + 5, 1),
+        (2.0**53 + 4, [2**53 + 3], 0),
+        (2.0**53 + 4, np.array(2**53 + 3), 0),
+        (2.0**53 + 4, np.array([2**53 + 3], dtype=np.uint64), 0),
+        (-(2.0**53) - 4, -(2**53) - 5, 0),
+        (-(2.0**53) - 4, -(2**53) - 4, 1),
+        (2.0**63, 2**63 - 1, 0),
+        (2.0**64, np.uint64(2**64 - 1), 0),
+        (2.0**64, 2**64, 1),
+        (2.0**64, 2**64 - 1, 0),
+        (2.0**1000, 10**400, 1),
+        (-(2.0**1000), -(10**400), 0),
+        (1.0, np.float32(1.0), 1),
+        (1.0, np.float16(1.0), 1),
+        (1.0, np.inf, 1),
+        (1.0, -np.inf, 0),
+        pytest.param(
+            1.0,
+            BELOW_ONE,
+            0,
+            marks=pytest.mark.skipif(bool(BELOW_ONE == 1), reason="no longer floats here"),
+        ),
+    ],
+)
+def test_no_code_beyond_the_radius_is_found_however_the_radius_is_given(
+    distance: float, radius: object, found: int
+) -> None:
+    index, costs = at(distance)
+    lims = index.range_search(costs, radius).lims  # type: ignore[arg-type]
+    assert lims.tolist() == [0, found]
+
+
+def test_radii_of_both_signs_are_each_rounded_by_itself() -> None:
+    index, costs = at(2.0**63)
+    lims = index.range_search(np.stack([costs, costs]), [2**63 - 1, -1]).lims
+    assert lims.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("radius", [True, "1", None, [1.0, None], 1j, [True]])
+def test_what_is_no_radius_is_refused(radius: object) -> None:
+    index, costs = at(1.0)
+    with pytest.raises(TypeError, match="radius must be numbers"):
+        index.range_search(costs, radius)  # type: ignore[arg-type]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy.special import log_ndtr
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NearestNeighbors
 
-from bitweigh import Index, costs, evaluation
+from bitweigh import Index, costs, evaluation, weighers
 from bitweigh.hashers import LSH, Sign
 from bitweigh.weighers import Asym, Wh
 from bitweigh.weighers.base import Weigher
@@ -186,3 +187,27 @@ def test_wrong_arguments_are_refused(call: Any, error: type[Exception], match: s
 def test_weighers_show_their_parameters() -> None:
     shown: list[Weigher] = [Asym(), Asym("lower_bound"), Wh(n_rows=5)]
     assert repr(shown) == "[Asym(), Asym(variant='lower_bound'), Wh(n_rows=5)]"
+
+
+@pytest.mark.parametrize(
+    ("fitted", "then"), [("expectation", "lower_bound"), ("lower_bound", "expectation")]
+)
+def test_a_parameter_that_changes_after_fit_counts_from_the_next_fit_on(
+    fitted: Literal["expectation", "lower_bound"],
+    then: Literal["expectation", "lower_bound"],
+    tmp_path: Path,
+) -> None:
+    projected = np.random.default_rng(0).standard_normal((50, 6))
+    weigher = Asym(fitted).fit(projected)
+    expected = weigher.costs(projected[:3])
+    weigher.set_params(variant=then)
+    assert weigher.variant_ == fitted
+    np.testing.assert_array_equal(weigher.costs(projected[:3]), expected)
+    weigher.save(tmp_path / "weigher.npz")
+    loaded = weighers.load(tmp_path / "weigher.npz")
+    np.testing.assert_array_equal(loaded.costs(projected[:3]), expected)
+    weigher.fit(projected)
+    assert weigher.variant_ == then
+    np.testing.assert_array_equal(
+        weigher.costs(projected[:3]), Asym(then).fit(projected).costs(projected[:3])
+    )

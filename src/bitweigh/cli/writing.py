@@ -125,17 +125,20 @@ class _Npz(Writer):
 
     def finish(self) -> None:
         distances, ids = (np.concatenate(own) for own in zip(*self.results, strict=True))
-        self.save(distances, ids)
+        # NumPy's own errors of files do not say what went wrong.
+        made = io.BytesIO()
+        self.save(made, distances, ids)
+        self.file.write(made.getbuffer())
 
-    def save(self, distances: NDArray[Any], ids: NDArray[Any]) -> None:
-        np.savez(self.file, ids=ids, distances=distances)
+    def save(self, file: BinaryIO, distances: NDArray[Any], ids: NDArray[Any]) -> None:
+        np.savez(file, ids=ids, distances=distances)
 
 
 class _Npy(_Npz):
     """The ids alone."""
 
-    def save(self, distances: NDArray[Any], ids: NDArray[Any]) -> None:  # noqa: ARG002
-        np.save(self.file, ids)
+    def save(self, file: BinaryIO, distances: NDArray[Any], ids: NDArray[Any]) -> None:  # noqa: ARG002
+        np.save(file, ids)
 
 
 # Written at a time.

@@ -1,0 +1,66 @@
+"""Copies of an index, and of classes that callers derive from it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bitweigh
+
+CODES = np.arange(50, dtype=np.uint8).reshape(-1, 1)
+
+
+class Named(bitweigh.Index):
+    """An index of a caller's, made in its own way and with an attribute of its own."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(8, bands=2)
+        self.notes = [name]
+
+
+def pickled(index: Named) -> Named:
+    made: Named = pickle.loads(pickle.dumps(index))
+    return made
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [Named.copy, copy.copy, copy.deepcopy, pickled],
+    ids=["copy", "shallow", "deep", "pickle"],
+)
+def test_a_copy_of_a_derived_class_is_one_of_that_class(copied: Callable[[Named], Named]) -> None:
+    index = Named("fruit")
+    index.add(CODES)
+    other = copied(index)
+    assert type(other) is Named
+    assert other.notes == ["fruit"]
+    assert (other.notes is index.notes) == (copied in (Named.copy, copy.copy))
+    other.add(CODES[:3])
+    other.build()
+    assert (len(index), len(other)) == (50, 53)
+    assert other.memory().directories > 0
+    assert index.memory().directories == 0
+
+
+def test_a_mapped_index_of_a_derived_class_stays_mapped_when_pickled(tmp_path: Path) -> None:
+    plain = bitweigh.Index(8)
+    plain.add(CODES)
+    plain.save(tmp_path / "index")
+    mapped = bitweigh.load(tmp_path / "index", mmap=True)
+    index = mapped._as(Named, {**vars(mapped), "notes": ["fruit"]})
+    assert len(pickle.dumps(index)) < 500
+    other = pickled(index)
+    assert type(other) is Named
+    assert (other.notes, len(other)) == (["fruit"], 50)
+
+
+def test_a_deep_copy_of_what_holds_an_index_twice_holds_one_copy_twice() -> None:
+    index = Named("fruit")
+    one, two = copy.deepcopy([index, index])
+    assert one is two
+    assert one is not index

@@ -1,0 +1,20 @@
+"""Callers who check their types: what they may write, and what they get."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_calls_as_callers_write_them_have_the_types_that_they_return() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "tests/typed_calls.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,218 @@
+"""VectorIndex: codes, vectors and ids stay together whatever callers do to what they are handed."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bitweigh
+from bitweigh import VectorIndex
+
+RNG = np.random.default_rng(0)
+DATA = RNG.standard_normal((400, 12)).astype(np.float32)
+QUERIES = RNG.standard_normal((5, 12)).astype(np.float32)
+
+
+def made(**options: Any) -> VectorIndex:
+    index = VectorIndex(**{"n_bits": 10, "hasher": "lsh", "rerank": "float32", **options}).fit(DATA)
+    index.add(DATA)
+    return index
+
+
+CODE = np.zeros((1, 2), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda codes: codes.add(CODE),
+        lambda codes: codes.replace([0], CODE),
+        lambda codes: codes.remove([0]),
+        lambda codes: codes.merge(bitweigh.Index(10)),
+        lambda codes: codes.reset(),
+    ],
+    ids=["add", "replace", "remove", "merge", "reset"],
+)
+@pytest.mark.parametrize("loaded", [False, True])
+def test_the_codes_of_a_vector_index_cannot_be_changed_behind_its_back(
+    change: Callable[[bitweigh.Index], object], loaded: bool, tmp_path: Path
+) -> None:
+    index = made()
+    if loaded:
+        index.save(tmp_path / "index")
+        index = VectorIndex.load(tmp_path / "index")
+    expected = index.search(QUERIES, 400)
+    with pytest.raises(TypeError, match="these codes belong to a VectorIndex"):
+        change(index.index)
+    np.testing.assert_array_equal(index.search(QUERIES, 400).ids, expected.ids)
+    own = index.index.copy()
+    change(own)
+    assert type(own) is bitweigh.Index
+    np.testing.assert_array_equal(index.search(QUERIES, 400).ids, expected.ids)
+
+
+def test_the_codes_can_be_looked_at_and_their_bands_serve_the_vector_index() -> None:
+    index = made()
+    index.index.build()
+    assert index.index.memory().directories > 0
+    index.compact()
+    assert index.index.memory().directories > 0, "bands stay"
+    fresh = made()
+    fresh.build()
+    assert fresh.index.memory().directories > 0
+    fresh.index.verify()
+    assert fresh.index.ids.tolist() == list(range(400))
+
+
+def test_fitting_what_was_handed_out_leaves_the_index_as_it_is() -> None:
+    index = made()
+    expected = index.search(QUERIES, 10)
+    index.hasher.fit(DATA[:, :5])
+    index.weigher.fit(np.ones((2, 3)))
+    np.testing.assert_array_equal(index.search(QUERIES, 10).ids, expected.ids)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize(
+    "filtered", [{}, {"allow": range(0, 400, 3)}, {"deny": np.arange(400) < 99}]
+)
+def test_with_rerank_a_range_has_all_vectors_within_the_distance_that_search_returns(
+    metric: Any, filtered: dict[str, Any]
+) -> None:
+    index = made(metric=metric)
+    index.remove(range(50, 60))
+    everything = index.search(QUERIES, 400, candidates=400, **filtered)
+    radii = everything.distances[:, 30]
+    lims, distances, ids = index.range_search(QUERIES, radii, **filtered)
+    for query in range(len(QUERIES)):
+        own = slice(lims[query], lims[query + 1])
+        near = everything.distances[query] <= radii[query]
+        assert near.sum() >= 31
+        np.testing.assert_array_equal(ids[own], everything.ids[query][near])
+        np.testing.assert_array_equal(distances[own], everything.distances[query][near])
+
+
+def test_vectors_are_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = made()
+    expected = index.range_search(QUERIES, 4.0)
+    monkeypatch.setattr("bitweigh.vector_index.store._BLOCK_VALUES", 100)
+    for one, two in zip(index.range_search(QUERIES, 4.0), expected, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_range_of_codes_is_that_of_the_index() -> None:
+    index = made()
+    costs = index.weigher.costs(index.hasher.project(QUERIES))
+    expected = index.index.range_search(costs, 3.0)
+    for found in (
+        index.range_search(QUERIES, 3.0, by="codes"),
+        made(rerank=None).range_search(QUERIES, 3.0),
+    ):
+        np.testing.assert_array_equal(found.ids, expected.ids)
+        np.testing.assert_array_equal(found.distances, expected.distances)
+
+
+def test_what_a_range_cannot_be_is_refused() -> None:
+    with pytest.raises(bitweigh.LimitError, match="more than limit = 3 vectors"):
+        made().range_search(QUERIES, np.inf, limit=3)
+    with pytest.raises(ValueError, match="by='vectors' needs an index that keeps them"):
+        made(rerank=None).range_search(QUERIES, 1.0, by="vectors")
+    with pytest.raises(ValueError, match="by must be 'vectors' or 'codes', got 'rows'"):
+        made().range_search(QUERIES, 1.0, by="rows")  # type: ignore[arg-type]
+
+
+def log_bytes(index: VectorIndex) -> int:
+    held = index._now().vectors
+    assert held is not None
+    return os.fstat(held._log._file.fileno()).st_size
+
+
+@pytest.mark.parametrize("later", ["at once", "compact"])
+def test_an_add_that_finds_the_disk_full_gives_the_space_back_and_names_the_folder(
+    later: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    index = made()
+    before, expected = log_bytes(index), index.search(QUERIES, 9)
+    assert before == 400 * 12 * 4
+    more = np.tile(DATA, (300, 1))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if later == "compact":
+        monkeypatch.setattr("bitweigh.vector_index.store.Vectors.cut", lambda _: None)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, hard))
+    try:
+        with pytest.raises(OSError, match=r"folder of temporary files.* TMPDIR") as caught:
+            index.add(more)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.filename == str(tmp_path)
+    if later == "compact":
+        assert log_bytes(index) == 4_000_000
+        monkeypatch.undo()
+        index.compact()
+    assert log_bytes(index) == before
+    np.testing.assert_array_equal(index.search(QUERIES, 9).ids, expected.ids)
+    index.add(DATA[:1], ids=[900])
+    assert 900 in index.search(DATA[0], 2).ids
+
+
+def test_compacting_on_a_full_disk_gives_the_space_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = made()
+    index.remove([3])
+    cut = []
+    monkeypatch.setattr(
+        "bitweigh.vector_index.store._Log.cut", lambda _, rows: cut.append(rows), raising=False
+    )
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError, match="TMPDIR"):
+            index.compact()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert cut == [400, 0]
+    assert len(index) == 399
+
+
+def test_a_second_fit_counts_ids_on() -> None:
+    index = made()
+    index.remove(range(400))
+    index.fit(DATA)
+    index.add(DATA[:2])
+    assert index.ids.tolist() == [400, 401]
+
+
+@pytest.mark.parametrize(("hasher", "bits"), [("itq", 12), ("lsh", 128), ("sign", 12)])
+def test_by_default_there_are_as_many_bits_as_the_hasher_can_make(hasher: Any, bits: int) -> None:
+    assert VectorIndex(hasher=hasher).fit(DATA).index.n_bits == bits
+
+
+def test_by_default_there_are_128_bits_of_many_features() -> None:
+    index = VectorIndex().fit(RNG.standard_normal((200, 150)))
+    assert index.index.n_bits == 128
+
+
+def test_more_bits_than_itq_can_make_are_refused_where_they_were_asked_for() -> None:
+    with pytest.raises(ValueError, match="at most one bit per feature, got n_bits=128"):
+        VectorIndex(n_bits=128).fit(DATA)
+
+
+def test_more_bands_than_bits_are_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="bands must be from 1 to 32, got 33"):
+        VectorIndex(n_bits=32, bands=33)
+
+
+def test_an_id_in_use_is_that_of_a_vector_and_is_seen_before_anything_is_hashed() -> None:
+    index = made()
+    wrong = np.full((2, 12), np.nan)
+    with pytest.raises(ValueError, match=r"ids\[1\] = 7 is in use; .* replaces its vector"):
+        index.add(wrong, ids=[900, 7])
+    with pytest.raises(ValueError, match=r"ids\[1\] = 900 is the same as ids\[0\]"):
+        index.add(wrong, ids=[900, 900])
