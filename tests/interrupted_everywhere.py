@@ -57,8 +57,10 @@ def _interrupted(call: Callable[[T], object], subject: T, number: int) -> str | 
     sys.setprofile(profile)
     try:
         call(subject)
-    except KeyboardInterrupt:
-        pass
+    except BaseException:
+        # Some libraries raise an error of their own while they clean up.
+        if moment is None:
+            raise
     finally:
         sys.setprofile(before)
     return moment

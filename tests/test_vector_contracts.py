@@ -13,6 +13,7 @@ import pytest
 
 import bitweigh
 from bitweigh import VectorIndex
+from bitweigh.vector_index.learning import MOST_BITS_BY_DEFAULT
 
 RNG = np.random.default_rng(0)
 DATA = RNG.standard_normal((400, 12)).astype(np.float32)
@@ -194,9 +195,10 @@ def test_by_default_there_are_as_many_bits_as_the_hasher_can_make(hasher: Any, b
     assert VectorIndex(hasher=hasher).fit(DATA).index.n_bits == bits
 
 
-def test_by_default_there_are_128_bits_of_many_features() -> None:
-    index = VectorIndex().fit(RNG.standard_normal((200, 150)))
-    assert index.index.n_bits == 128
+def test_by_default_there_are_no_more_than_128_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MOST_BITS_BY_DEFAULT == 128
+    monkeypatch.setattr("bitweigh.vector_index.index.MOST_BITS_BY_DEFAULT", 8)  # learned sooner
+    assert VectorIndex().fit(DATA).index.n_bits == 8
 
 
 def test_more_bits_than_itq_can_make_are_refused_where_they_were_asked_for() -> None:
