@@ -99,6 +99,9 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "costs are float queries": (
         lambda: filled().search(np.ones((3, 12)), 10), ValueError,
         r"got \(3, 12\); bitweigh.costs.inner_product\(queries\) makes costs"),
+    "methods several": (
+        lambda: filled().search(GOOD, 1, method=np.array(["auto", "scan"])), ValueError,
+        "method must be one of auto, scan, probe"),
     "costs float16": (
         lambda: filled().search(np.ones((12, 2), np.float16), 1), TypeError, "got float16"),
     "costs longdouble": (

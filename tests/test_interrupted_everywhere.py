@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from interrupted_everywhere import interrupted_everywhere
 
 import bitweigh
 from bitweigh.changing import Changeable
+from bitweigh.demo import cache
 
 # Files that are open when Ctrl-C comes are closed by the garbage collector; what it calls itself
 # may be interrupted too.
@@ -166,3 +168,19 @@ def test_a_search_scans_while_another_thread_changes_the_index() -> None:
     assert index.memory().directories == 0
     np.testing.assert_array_equal(found.ids, index.search(COSTS, 5, method="probe").ids)
     assert index.memory().directories
+
+
+def test_the_embeddings_of_the_demo_are_kept_whole_or_not_at_all(tmp_path: Path) -> None:
+    vectors = np.ones((3, 4), dtype=np.float16)
+
+    def check(_: None) -> None:
+        assert {one.name for one in tmp_path.iterdir()} <= {"kind-check.npy"}
+        assert (
+            len(list(tmp_path.iterdir())) == 0
+            or cache.load(tmp_path, "kind", "check", 3) is not None
+        )
+        (tmp_path / "kind-check.npy").unlink(missing_ok=True)
+
+    interrupted_everywhere(
+        lambda: None, lambda _: cache.save(tmp_path, "kind", "check", vectors), check
+    )

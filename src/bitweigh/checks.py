@@ -22,6 +22,11 @@ Floats: TypeAlias = NDArray[np.float32 | np.float64]
 MAX_BITS = 8192
 MAX_K = 2**32
 
+_COSTS_OF_CODES = (
+    "; bitweigh.costs.hamming(codes, n_bits) and bitweigh.costs.from_weights(codes, weights) make "
+    "costs of codes"
+)
+
 
 def as_integer(value: object, name: str, least: int, most: int) -> int:
     """An int from anything that is an integer without loss, but not a bool."""
@@ -102,13 +107,7 @@ def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
     float32 converts to float64 without loss. Whether the values are finite is seen later, while
     tables are built from them.
     """
-    array = as_array(costs, "costs")
-    if array.dtype.char == "B":
-        raise TypeError(
-            "costs must have dtype float32 or float64, got uint8; bitweigh.costs.hamming(codes, "
-            "n_bits) and bitweigh.costs.from_weights(codes, weights) make costs of codes"
-        )
-    array = as_floats(array, "costs")
+    array = as_floats(costs, "costs", _COSTS_OF_CODES)
     if array.ndim not in (2, 3) or array.shape[-2:] != (n_bits, 2):
         hint = ""
         if array.ndim in (1, 2) and array.shape[-1] == n_bits:
@@ -133,13 +132,19 @@ def n_bits_of(costs: object) -> int:
     return as_n_bits(array.shape[-2])
 
 
-def as_floats(values: object, name: str) -> Floats:
-    """An array of dtype float32 or float64 in native byte order."""
+def as_floats(values: object, name: str, instead_of_codes: str = "") -> Floats:
+    """An array of dtype float32 or float64 in native byte order.
+
+    `instead_of_codes` is what to tell those who gave codes.
+    """
     array = as_array(values, name)
     # Their characters: comparing with np.float64 itself takes as long as a short search.
     if array.dtype.char not in "fd" or not array.dtype.isnative:
         order = "" if array.dtype.isnative else " in native byte order"
-        raise TypeError(f"{name} must have dtype float32 or float64{order}, got {array.dtype}")
+        hint = instead_of_codes if array.dtype == np.uint8 else ""
+        raise TypeError(
+            f"{name} must have dtype float32 or float64{order}, got {array.dtype}{hint}"
+        )
     return array
 
 
@@ -216,12 +221,14 @@ def as_radii(radius: object, nq: int) -> NDArray[np.float64]:
     if array.shape not in ((), (nq,)):
         raise ValueError(f"radius must be a number or have shape ({nq},), got {array.shape}")
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
-        rounded = array.astype(np.float64)
+        rounded = array
     else:
         rounded = np.array([_rounded_down(one) for one in array.flat]).reshape(array.shape)
-    if np.isnan(rounded).any():
+    radii = np.empty(nq)
+    radii[:] = rounded
+    if np.isnan(radii).any():
         raise ValueError("radius must not be NaN")
-    return np.array(np.broadcast_to(rounded, (nq,)))
+    return radii
 
 
 def _is_real(value: object) -> bool:

@@ -176,7 +176,7 @@ class Index(Lookups, Copyable):
 
     def _state_for(self, method: Method) -> State:
         """The state, with the bands that the method uses."""
-        if method not in METHODS:
+        if not isinstance(method, str) or method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
         if method == "scan":
             return self._state

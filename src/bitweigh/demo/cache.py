@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,14 +50,14 @@ def save(place: Path, kind: str, check: str, vectors: NDArray[np.float16]) -> bo
     name = f"{kind}-{check}.npy"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=place, suffix=".part")
+        # The name first: a file that is there when Ctrl-C comes can be removed by it.
+        temporary = place / f"{uuid.uuid4().hex}.part"
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary.open("xb") as file:
                 np.save(file, vectors)
-            Path(temporary).replace(place / name)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            temporary.replace(place / name)
+        finally:
+            temporary.unlink(missing_ok=True)
         for other in place.glob(f"{kind}-*.npy"):
             if other.name != name:
                 with contextlib.suppress(FileNotFoundError):
