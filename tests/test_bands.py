@@ -159,6 +159,10 @@ def test_a_search_that_finds_no_memory_for_bands_asks_again_later(
     for _ in range(3):
         index.search(costs, 3, method="probe")
         index.add(index.codes_of([0]))
+        index.search(costs, 3, method="probe")
+        index.add(index.codes_of(range(2000)))
+        index.search(costs, 3, method="probe")
+        index.remove([len(index) - 1])
     assert index.memory().directories == 0
     assert asked == 1, "asking takes longer than a search"
     free, now = 2**40, now + 60

@@ -78,6 +78,21 @@ def test_ctrl_c_at_any_moment_leaves_the_old_table_or_the_new_one(
     assert interrupted_everywhere(lambda: out.write_bytes(b"old") and None, write, check) > 20
 
 
+def test_what_went_wrong_first_is_told_though_the_disk_is_full_too(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with (
+            pytest.raises(KeyError, match="first"),
+            writing(str(tmp_path / "found.csv"), StdoutFormat.CSV) as writer,
+        ):
+            writer.write(FOUND)  # still in memory
+            raise KeyError("first")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_of_the_users_beside_the_table_stays(tmp_path: Path) -> None:
     own = tmp_path / "found.csv.part"
     own.write_text("mine")

@@ -12,6 +12,7 @@ from interrupted_everywhere import interrupted_everywhere
 import bitweigh
 from bitweigh.changing import Changeable
 from bitweigh.demo import cache
+from bitweigh.vector_index.progress import bar
 
 # Files that are open when Ctrl-C comes are closed by the garbage collector; what it calls itself
 # may be interrupted too.
@@ -158,6 +159,24 @@ def test_a_progress_bar_is_gone_after_ctrl_c_at_any_moment_of_showing_it(
         shown.clear()
 
     assert interrupted_everywhere(learned, lambda index: index.add(VECTORS, progress=True), check)
+
+
+def test_a_progress_bar_that_cannot_be_shown_is_taken_away_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    progress = pytest.importorskip("rich.progress")
+    did: list[str] = []
+
+    def start(_: object) -> None:
+        did.append("start")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.Progress, "start", start)
+    monkeypatch.setattr(progress.Progress, "stop", lambda _: did.append("stop"))
+    shown = bar(True, "adding", 3)
+    with pytest.raises(KeyboardInterrupt), shown:
+        pass
+    assert did == ["start", "stop"]
 
 
 def test_a_search_scans_while_another_thread_changes_the_index() -> None:

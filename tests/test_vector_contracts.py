@@ -40,14 +40,18 @@ CODE = np.zeros((1, 2), dtype=np.uint8)
     ],
     ids=["add", "replace", "remove", "merge", "reset"],
 )
-@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("life", ["added", "removed", "compacted", "loaded", "mapped"])
 def test_the_codes_of_a_vector_index_cannot_be_changed_behind_its_back(
-    change: Callable[[bitweigh.Index], object], loaded: bool, tmp_path: Path
+    change: Callable[[bitweigh.Index], object], life: str, tmp_path: Path
 ) -> None:
     index = made()
-    if loaded:
+    if life == "removed":
+        index.remove([399])
+    if life == "compacted":
+        index.compact()
+    if life in ("loaded", "mapped"):
         index.save(tmp_path / "index")
-        index = VectorIndex.load(tmp_path / "index")
+        index = VectorIndex.load(tmp_path / "index", mmap=life == "mapped")
     expected = index.search(QUERIES, 400)
     with pytest.raises(TypeError, match="these codes belong to a VectorIndex"):
         change(index.index)
@@ -180,6 +184,11 @@ def test_compacting_on_a_full_disk_gives_the_space_back(monkeypatch: pytest.Monk
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert cut == [400, 0]
     assert len(index) == 399
+
+
+def test_the_codes_cannot_be_changed_before_there_are_any() -> None:
+    with pytest.raises(TypeError, match="these codes belong to a VectorIndex"):
+        VectorIndex(n_bits=10, hasher="lsh").fit(DATA).index.add(CODE)
 
 
 def test_a_second_fit_counts_ids_on() -> None:

@@ -156,7 +156,7 @@ class Changeable(Searchable):
             try:
                 self._held = _with_vectors(held, vectors, own_ids, progress)
             except BaseException:
-                # Ctrl-C may come when all is done: then others know of the new rows.
+                # Where what is held was replaced all the same, the new rows are in use.
                 if held.vectors is not None and self._held is held:
                     held.vectors.cut()
                 raise
