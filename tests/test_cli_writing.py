@@ -79,15 +79,16 @@ def test_ctrl_c_at_any_moment_leaves_the_old_table_or_the_new_one(
 
 
 def test_what_went_wrong_first_is_told_though_the_disk_is_full_too(tmp_path: Path) -> None:
+    def write() -> None:
+        with writing(str(tmp_path / "found.csv"), StdoutFormat.CSV) as writer:
+            writer.write(FOUND)  # still in memory
+            raise KeyError("first")
+
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
     try:
-        with (
-            pytest.raises(KeyError, match="first"),
-            writing(str(tmp_path / "found.csv"), StdoutFormat.CSV) as writer,
-        ):
-            writer.write(FOUND)  # still in memory
-            raise KeyError("first")
+        with pytest.raises(KeyError, match="first"):
+            write()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []

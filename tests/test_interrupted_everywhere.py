@@ -177,6 +177,8 @@ def test_a_progress_bar_that_cannot_be_shown_is_taken_away_at_once(
     with pytest.raises(KeyboardInterrupt), shown:
         pass
     assert did == ["start", "stop"]
+    del shown
+    assert did == ["start", "stop"], "taken away twice, which prints an empty line"
 
 
 def test_a_search_scans_while_another_thread_changes_the_index() -> None:

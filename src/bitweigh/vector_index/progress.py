@@ -36,14 +36,15 @@ class bar:  # noqa: N801 it is used like a function
             try:
                 self._display.start()
             except BaseException:
-                self._display.stop()
+                self.__exit__()
                 raise
         return self._advance
 
     def __exit__(self, *_: object) -> None:
-        """Take it away."""
+        """Take it away, once."""
         if self._display is not None:
             self._display.stop()
+            self._display = None
 
     def __del__(self) -> None:
         """Take it away if Ctrl-C came before `__exit__` could."""
