@@ -36,7 +36,9 @@ SOURCES = sorted({*ENGINE, *(ROOT / "cpp/tests").glob("*.cpp")} - OWN_PROGRAMS)
 FLAGS = ["-std=c++20", "-O2", "-ffp-contract=off", "-Icpp", "-pthread"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SANITIZERS = [
-    "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"
+    "-O1",
+    "-fsanitize=address,undefined,float-cast-overflow",
+    "-fno-sanitize-recover=all",
 ]
 AARCH64 = "aarch64-linux-gnu"
 

@@ -21,9 +21,7 @@ RNG = np.random.default_rng(7)
 
 def assert_same(found: SearchResult, expected: SearchResult) -> None:
     np.testing.assert_array_equal(found.ids, expected.ids)
-    np.testing.assert_array_equal(
-        found.distances.view(np.int64), expected.distances.view(np.int64)
-    )
+    np.testing.assert_array_equal(found.distances.view(np.int64), expected.distances.view(np.int64))
 
 
 def random_index(n: int, n_bits: int, bands: int, band_bits: int) -> bitweigh.Index:
@@ -42,7 +40,7 @@ def test_a_signal_handler_may_search_while_a_search_is_under_way() -> None:
     inner_expected = inner.search(costs[0], 5, method="scan")
     inside: list[SearchResult] = []
 
-    def search_inside(number: int, frame: FrameType | None) -> None:
+    def search_inside(_number: int, _frame: FrameType | None) -> None:
         inside.append(inner.search(costs[0], 5, method="probe"))
 
     before = signal.signal(signal.SIGALRM, search_inside)
