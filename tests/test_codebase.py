@@ -38,15 +38,17 @@ PYTHON_LAYERS = [
     {"cli"},
 ]
 CPP_LAYERS = [
-    {"engine/types.h", "engine/tuning.h", "engine/kth_smallest.h", "engine/spread_sort.h"},
-    {"engine/id_column.h", "engine/denied_rows.h", "engine/parallel.h"},
-    {"engine/bits", "engine/top_k.h", "engine/segment.h", "engine/id_lookup"},
+    {"engine/types.h", "engine/tuning.h", "engine/float_mode.h"},
+    {"engine/kth_smallest.h", "engine/spread_sort.h"},
+    {"engine/bits", "engine/denied_rows.h", "engine/parallel.h"},
+    {"engine/id_column.h"},
+    {"engine/top_k.h", "engine/segment.h", "engine/id_lookup"},
     {"engine/cost_table", "engine/scan", "engine/band_table", "engine/band_query"},
     {"engine/bound_tables", "engine/allocate"},
     {"engine/scan_query"},
     {"engine/probe_query"},
-    {"engine/search"},
-    {"engine/range_search"},
+    {"engine/tiles"},
+    {"engine/search", "engine/range_search"},
     {"paper"},
     {"bindings", "tests"},
 ]
