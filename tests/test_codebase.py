@@ -24,6 +24,7 @@ OTHER_PYTHON = sorted(
 PYTHON_LAYERS = [
     {"_core"},
     {"checks", "results", "machine", "free_memory"},
+    {"disk"},
     {"reference", "costs", "bands", "hashers", "evaluation", "datasets", "hardware"},
     {"weighers", "segments", "frames"},
     {"state"},

@@ -15,6 +15,7 @@ from test_hostile_files import make_index, sealed
 
 import bitweigh
 from bitweigh import hashers
+from bitweigh.disk.folders import held
 from bitweigh.storage.manifest import MANIFEST
 
 # `bitweigh.storage.save` is the function.
@@ -73,13 +74,13 @@ def test_a_save_fails_at_once_where_the_old_manifest_cannot_be_read(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_save_does_not_wait_for_a_child_forked_during_the_last_one(tmp_path: Path) -> None:
-    with save_module._locked(tmp_path):
+    with held(tmp_path):
         child = os.fork()
         if child == 0:
             time.sleep(5)
             os._exit(0)
     start = time.monotonic()
-    with save_module._locked(tmp_path):
+    with held(tmp_path):
         took = time.monotonic() - start
     os.kill(child, 9)
     os.waitpid(child, 0)

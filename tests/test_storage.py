@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from test_hostile_files import repaired, sealed, write
 
 import bitweigh
+from bitweigh.storage.content import header_of
 from bitweigh.storage.manifest import MANIFEST, VERSION
 
 ROOT = Path(__file__).parent.parent
@@ -140,7 +141,8 @@ def test_saving_over_another_index_removes_its_files_and_no_others(tmp_path: Pat
     shutil.copytree(BANDED, folder)
     (folder / "notes.txt").write_text("mine")
     (folder / "codes.npy").write_bytes(b"mine too")
-    (folder / f"codes-{'0' * 32}.npy.tmp").write_bytes(b"left by a save that was killed")
+    # Left by a save that was killed.
+    (folder / f"codes-{'0' * 32}.npy.tmp").write_bytes(header_of("|u1", (96,)) + b"half")
     index = small_index()
     index.save(folder)
     manifest = json.loads((folder / MANIFEST).read_bytes())

@@ -129,7 +129,8 @@ class Stopping:
         monkeypatch.setattr(files, "write_synced", self.write)
         monkeypatch.setattr(bitweigh.Index, "save", lambda *own: self.save(*own))
         if not clean:  # as if the machine had stopped
-            monkeypatch.setattr(files, "_clean", lambda _: None)
+            monkeypatch.setattr(files, "_clean", lambda *_: None)
+            monkeypatch.setattr(files, "_undo", lambda *_: None)
 
     def step(self) -> None:
         self.steps_left -= 1

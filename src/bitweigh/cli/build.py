@@ -17,6 +17,8 @@ from bitweigh.checks import MAX_BITS, Ids
 from bitweigh.cli.files import Columns, IdColumn, IdsFile, Member, check_codes, naming, read_rows
 from bitweigh.cli.indexes import AnyIndex, add_rows, codes_in
 from bitweigh.cli.telling import Json, counted, tell
+from bitweigh.disk.folders import held
+from bitweigh.disk.reading import resolved
 from bitweigh.vector_index import VectorIndex
 
 __all__ = ["build_command"]
@@ -139,7 +141,10 @@ def build_command(
         chosen = {"hasher": hasher, "weigher": weigher, "metric": metric, "rerank": rerank}
         options = {name: one.value for name, one in chosen.items() if one is not None}
         index = _of_vectors(source, rows, own, bits, seed, options)
-    index.save(out)
+    with held(resolved(out)):
+        # Another command may have saved an index there meanwhile.
+        _need_room(out, overwrite)
+        index.save(out)
     seconds = time.perf_counter() - start
     n_bits = codes_in(index).n_bits
     what = counted(len(index), "code" if codes else "vector")

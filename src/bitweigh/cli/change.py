@@ -1,6 +1,8 @@
 """`bitweigh add` and `bitweigh remove`: load an index, change it, save it.
 
-The folder holds the index before the change or after it, never anything between.
+The folder holds the index before the change or after it, never anything between. It is locked from
+loading to saving, so that of commands that run at the same time none is lost. What they read is
+read before: it may come from a pipe that takes its time.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from bitweigh.cli.files import (
     read_ids,
     read_rows,
 )
-from bitweigh.cli.indexes import add_rows, codes_in, kind_of, opened
+from bitweigh.cli.indexes import add_rows, changing, codes_in, kind_of, kind_stored
 from bitweigh.cli.telling import Json, counted, tell
 
 __all__ = ["add_command", "remove_command"]
@@ -46,20 +48,21 @@ def add_command(
 
     Example: bitweigh add index queries.npy
     """
-    index = opened(folder)
-    rows, own = read_rows(
-        source, kind_of(index), columns=column, id_column=id_column, member=member, ids=ids
-    )
-    if isinstance(index, Index):
-        check_codes(source, rows, index.n_bits)
-    if own is not None and not replace:
-        used = own[index.contains(own)]
-        if len(used):
-            raise ValueError(f"{folder} has the id {used[0]} already; --replace replaces its row")
-    before = len(index)
-    add_rows(index, rows, own, source, replace=replace)
-    codes_in(index).build()
-    index.save(folder)
+    kind = kind_stored(folder)
+    rows, own = read_rows(source, kind, columns=column, id_column=id_column, member=member, ids=ids)
+    with changing(folder, kind) as index:
+        if isinstance(index, Index):
+            check_codes(source, rows, index.n_bits)
+        if own is not None and not replace:
+            used = own[index.contains(own)]
+            if len(used):
+                raise ValueError(
+                    f"{folder} has the id {used[0]} already; --replace replaces its row"
+                )
+        before = len(index)
+        add_rows(index, rows, own, source, replace=replace)
+        codes_in(index).build()
+        index.save(folder)
     replaced = len(rows) - (len(index) - before)
     what = counted(len(rows) - replaced, kind_of(index))
     also = f", replaced {replaced:,}" if replaced else ""
@@ -94,18 +97,19 @@ def remove_command(
     """
     if not numbers and ids is None:
         raise typer.BadParameter("give ids to remove, or --ids FILE, or --ids - for stdin")
-    index = opened(folder)
+    kind = kind_stored(folder)
     wanted = as_ids(numbers or [])
     if ids is not None:
         wanted = np.concatenate([wanted, read_ids(ids)])
-    try:
-        removed = index.remove(wanted, missing="ignore" if ignore_missing else "error")
-    except KeyError as error:
-        raise ValueError(
-            f"{folder} has no id {error}; nothing was removed. --ignore-missing passes over such "
-            "ids"
-        ) from None
-    index.save(folder)
+    with changing(folder, kind) as index:
+        try:
+            removed = index.remove(wanted, missing="ignore" if ignore_missing else "error")
+        except KeyError as error:
+            raise ValueError(
+                f"{folder} has no id {error}; nothing was removed. --ignore-missing passes over "
+                "such ids"
+            ) from None
+        index.save(folder)
     what = counted(removed, kind_of(index))
     tell(
         f"{folder}: removed {what}; it has {len(index):,}",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -11,11 +14,24 @@ from bitweigh import Index, load
 from bitweigh.checks import Ids
 from bitweigh.cli.files import naming
 from bitweigh.cli.progress import progress
+from bitweigh.disk.folders import held
+from bitweigh.disk.reading import resolved
 from bitweigh.vector_index import VectorIndex
 
-__all__ = ["AnyIndex", "add_rows", "codes_in", "kind_of", "opened"]
+__all__ = [
+    "AnyIndex",
+    "RowKind",
+    "add_rows",
+    "changing",
+    "codes_in",
+    "kind_of",
+    "kind_stored",
+    "opened",
+]
 
 AnyIndex: TypeAlias = Index | VectorIndex
+RowKind: TypeAlias = Literal["code", "vector"]
+"""What the rows of an index are."""
 
 # Rows that are added between two steps of the bar.
 _AT_ONCE = 1 << 18
@@ -23,11 +39,30 @@ _AT_ONCE = 1 << 18
 
 def opened(folder: Path, *, mmap: bool = False) -> AnyIndex:
     """The index in a folder, of codes or of vectors."""
-    _need_folder(folder)
-    if (folder / "vectors.json").exists():
+    if kind_stored(folder) == "vector":
         return VectorIndex.load(folder, mmap=mmap)
-    if (folder / "manifest.json").exists():
-        return load(folder, mmap=mmap)
+    return load(folder, mmap=mmap)
+
+
+@contextmanager
+def changing(folder: Path, kind: RowKind) -> Iterator[AnyIndex]:
+    """The index in a folder, to be changed and saved; other commands that change it wait."""
+    with held(resolved(folder)):
+        index = opened(folder)
+        if kind_of(index) != kind:
+            raise ValueError(
+                f"{folder}: another index was saved there meanwhile, of {kind_of(index)}s"
+            )
+        yield index
+
+
+def kind_stored(folder: Path) -> RowKind:
+    """What the rows of the index in a folder are, by its files alone."""
+    _need_folder(folder)
+    if os.path.lexists(folder / "vectors.json"):
+        return "vector"
+    if os.path.lexists(folder / "manifest.json"):
+        return "code"
     raise FileNotFoundError(
         f"{folder}: there is no index in this folder; `bitweigh build INPUT -o FOLDER` makes one"
     )
@@ -42,8 +77,8 @@ def _need_folder(folder: Path) -> None:
         raise NotADirectoryError(f"{folder} is a file; an index is a folder: give its name")
 
 
-def kind_of(index: AnyIndex) -> str:
-    """What its rows are: "code" or "vector"."""
+def kind_of(index: AnyIndex) -> RowKind:
+    """What its rows are."""
     return "code" if isinstance(index, Index) else "vector"
 
 

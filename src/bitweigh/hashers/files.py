@@ -15,16 +15,18 @@ import os
 import threading
 import zipfile
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import IO, Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh.checks import MAX_BITS
+from bitweigh.disk.reading import PIECE_BYTES, open_plain, resolved
+from bitweigh.disk.writing import refuse_unless_plain, sync_folder, temporary_of, write_synced
 from bitweigh.hashers.estimator import Estimator, defaults
 from bitweigh.results import CorruptIndexError
 
-__all__ = ["from_bytes", "read", "to_bytes", "write"]
+__all__ = ["from_bytes", "most_bytes_for", "read", "read_from", "to_bytes", "write"]
 
 FORMAT = "bitweigh-estimator"
 VERSION = 1
@@ -35,6 +37,11 @@ _CHOICES = {
     "threshold": ("zero", "median"),
     "variant": ("expectation", "lower_bound"),
 }
+# As 8192 bits of half a million features need.
+MOST_BYTES = 1 << 35
+# What a file has beside projections and means: the list of arrays, some words, a number per round.
+_BESIDE_PROJECTIONS = 1 << 20
+_MOST_LISTED = _MOST_ABOUT = 1 << 14
 _MOST = {"n_bits_": MAX_BITS, "n_features_in_": 2**31}
 
 Kind = TypeVar("Kind", bound=Estimator)
@@ -42,24 +49,42 @@ Kind = TypeVar("Kind", bound=Estimator)
 
 def write(estimator: Estimator, path: str | os.PathLike[str]) -> None:
     """Write the file in one step: whoever reads it finds the old one or the new one."""
-    target = Path(path)
-    # A name that no other thread or process writes to.
-    temporary = target.with_name(f"{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    target = resolved(path)
     raw = to_bytes(estimator)
+    if len(raw) > MOST_BYTES:
+        raise ValueError(f"a file may have at most {MOST_BYTES} bytes, this would have {len(raw)}")
+    # Not /dev/null, where root would replace the device.
+    refuse_unless_plain(target)
+    # A name that no other thread or process writes to.
+    own = f"{target.name}.{os.getpid()}-{threading.get_ident()}"
     try:
-        with temporary.open("wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        write_synced(target.parent, own, [memoryview(raw)]).replace(target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        target.with_name(temporary_of(own)).unlink(missing_ok=True)
         raise
+    sync_folder(target.parent)
 
 
 def read(path: str | os.PathLike[str], kinds: tuple[type[Kind], ...]) -> Kind:
     """What such a file holds, one of `kinds`; raises CorruptIndexError if it is not that."""
-    return from_bytes(Path(path).read_bytes(), Path(path), kinds)
+    own = resolved(path)
+    with open_plain(own) as file:
+        return read_from(file, own, kinds)
+
+
+def read_from(
+    file: io.FileIO, path: Path, kinds: tuple[type[Kind], ...], most_bytes: int = MOST_BYTES
+) -> Kind:
+    """What an open file holds; it takes no more memory than the file has bytes."""
+    size = os.fstat(file.fileno()).st_size
+    if size > most_bytes:
+        raise CorruptIndexError(path, f"must have at most {most_bytes} bytes, has {size}")
+    return _from_file(file, size, path, kinds)
+
+
+def most_bytes_for(n_features: int, n_bits: int) -> int:
+    """A file of a hasher or weigher that fits these is not larger."""
+    return 8 * (n_features + 1) * (n_bits + 2) + _BESIDE_PROJECTIONS
 
 
 def to_bytes(estimator: Estimator) -> bytes:
@@ -86,8 +111,14 @@ def to_bytes(estimator: Estimator) -> bytes:
 
 def from_bytes(raw: bytes, path: Path, kinds: tuple[type[Kind], ...]) -> Kind:
     """What a file holds; `path` is where it came from."""
+    return _from_file(io.BytesIO(raw), len(raw), path, kinds)
+
+
+def _from_file(
+    file: io.FileIO | io.BytesIO, size: int, path: Path, kinds: tuple[type[Kind], ...]
+) -> Kind:
     try:
-        members = _members(raw)
+        members = _members(file, size)
     except Exception as error:  # whatever damage leads zipfile and NumPy to
         raise CorruptIndexError(path, f"not the file of a hasher or weigher: {error}") from None
     return _Reader(path, members).estimator(kinds)
@@ -97,32 +128,59 @@ def _plain(value: object) -> int | str:
     return value if isinstance(value, str) else operator.index(value)  # type: ignore[arg-type]
 
 
-def _members(raw: bytes) -> dict[str, NDArray[Any]]:
+def _members(file: io.FileIO | io.BytesIO, size: int) -> dict[str, NDArray[Any]]:
     """The arrays of the file by name."""
     arrays = {}
-    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+    _check_directory(file, size)
+    with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         # What is stored as it is cannot be larger than the file.
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
             raise ValueError("its arrays must not be compressed")
-        if sum(entry.file_size for entry in entries) > len(raw):
+        if sum(entry.file_size for entry in entries) > size:
             raise ValueError("its arrays are larger than the file")
         for entry in entries:
             # Reading compares with the checksum.
-            arrays[entry.filename.removesuffix(".npy")] = _array(archive.read(entry))
+            with archive.open(entry) as member:
+                arrays[entry.filename.removesuffix(".npy")] = _array(member, entry.file_size)
     return arrays
 
 
-def _array(raw: bytes) -> NDArray[Any]:
+def _check_directory(file: io.FileIO | io.BytesIO, size: int) -> None:
+    """Raise ValueError where the list of arrays is longer than ours: zipfile reads all of it.
+
+    It is the last thing in the file but for records of its size: one, and beyond 2 GiB two more.
+    """
+    file.seek(-min(size, 98), os.SEEK_END)
+    ends = file.read(98)
+    n_bytes = []
+    if ends[-22:-18] == b"PK\x05\x06":
+        n_bytes.append(int.from_bytes(ends[-10:-6], "little"))
+    if ends[-42:-38] == b"PK\x06\x07" and len(ends) == 98:
+        n_bytes.append(int.from_bytes(ends[40:48], "little"))
+    if not n_bytes:
+        raise ValueError("File is not a zip file")
+    if max(n_bytes) > _MOST_LISTED:
+        raise ValueError("it lists too many arrays")
+
+
+def _array(file: IO[bytes], size: int) -> NDArray[Any]:
     """The array of a .npy file, whose header must fit what follows it."""
-    file = io.BytesIO(raw)
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("its arrays must be in version 1.0 of the .npy format")
     shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
-    data = memoryview(raw)[file.tell() :]
-    if by_column or dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data):
+    n_bytes = size - file.tell()
+    if by_column or dtype.hasobject or math.prod(shape) * dtype.itemsize != n_bytes:
         raise ValueError("the header of an array does not fit its data")
-    return np.frombuffer(data, dtype).reshape(shape).copy() if len(data) else np.empty(shape, dtype)
+    raw = np.empty(n_bytes, np.uint8)
+    done = 0
+    while done < n_bytes:
+        piece = file.read(min(n_bytes - done, PIECE_BYTES))
+        if not piece:
+            raise ValueError("an array ends too early")
+        raw[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
+        done += len(piece)
+    return raw.view(dtype).reshape(shape) if n_bytes else np.empty(shape, dtype)
 
 
 class _Reader:
@@ -157,6 +215,8 @@ class _Reader:
         text = self.arrays.get(_ABOUT)
         if text is None or text.dtype.kind != "U" or text.shape != ():
             self.fail(f"must have a text {_ABOUT!r}")
+        if text.nbytes > _MOST_ABOUT:
+            self.fail(f"{_ABOUT} must have at most {_MOST_ABOUT} bytes, has {text.nbytes}")
         try:
             about = json.loads(str(text))
         except (ValueError, RecursionError) as error:

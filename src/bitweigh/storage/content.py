@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,20 @@ from numpy.typing import NDArray
 from bitweigh import _core
 from bitweigh.bands import BLOCK_ROWS, Band, BandOptions
 from bitweigh.checks import BitOrder
+from bitweigh.results import CorruptIndexError
 from bitweigh.segments import Part, Segment
 from bitweigh.state import State
 from bitweigh.storage.manifest import ArrayFile, Manifest, Shape, StoredPart, digest_of
 
-__all__ = ["Array", "ArrayReader", "Content", "content_from", "header_of", "stored_arrays"]
+__all__ = [
+    "Array",
+    "ArrayReader",
+    "Content",
+    "StoredArray",
+    "content_from",
+    "header_of",
+    "stored_arrays",
+]
 
 Array = NDArray[Any]
 ArrayReader = Callable[[ArrayFile], Array]
@@ -123,13 +133,23 @@ def _bytes_of(array: Array) -> memoryview:
     return np.ascontiguousarray(array).view(np.uint8).reshape(-1).data
 
 
-def content_from(manifest: Manifest, read: ArrayReader) -> Content:
-    """An index of the arrays that `read` hands out, each asked for once."""
+def content_from(manifest: Manifest, read: ArrayReader, folder: Path) -> Content:
+    """An index of the arrays that `read` hands out, each asked for once.
+
+    Raises CorruptIndexError, with `folder` in its path, for a part of which no row is left: an
+    index drops such parts, and nothing else expects one.
+    """
     arrays = {name: read(file) for name, file in manifest.files().items()}
-    tail = manifest.tail
+
+    def part_from(stored: StoredPart) -> Part:
+        part = _part_from(stored, manifest.n_bits, arrays)
+        if not len(part) and stored.removed is not None:
+            raise CorruptIndexError(folder / stored.removed.name, "must leave a row of its part")
+        return part
+
     state = State(
-        tuple(_part_from(part, manifest.n_bits, arrays) for part in manifest.segments),
-        None if tail is None else _part_from(tail, manifest.n_bits, arrays),
+        tuple(part_from(part) for part in manifest.segments),
+        None if manifest.tail is None else part_from(manifest.tail),
         manifest.next_id,
     )
     return Content(manifest.n_bits, manifest.bitorder, manifest.options, state)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
-import stat
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import xxhash
 
 from bitweigh import _core
+from bitweigh.disk.reading import PIECE_BYTES, open_plain, pieces, read_plain
 from bitweigh.results import CorruptIndexError
 from bitweigh.storage.content import Array, header_of
-from bitweigh.storage.manifest import MANIFEST, MOST_BYTES, PIECE_BYTES, ArrayFile, Manifest
+from bitweigh.storage.manifest import MANIFEST, MOST_BYTES, ArrayFile, Manifest
 
 __all__ = ["DAMAGED", "check_file", "map_array", "read_array", "read_manifest"]
 
@@ -24,17 +24,13 @@ DAMAGED = "the checksum does not match: the file is damaged"
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of the index in a folder."""
     path = folder / MANIFEST
-    with _open(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > MOST_BYTES:
-            raise CorruptIndexError(path, f"{size} bytes are too many for a manifest")
-        return Manifest.from_bytes(file.read(size), path)
+    return Manifest.from_bytes(read_plain(path, MOST_BYTES), path)
 
 
 def map_array(folder: Path, stored: ArrayFile) -> Array:
     """The array of a file, mapped: it is read when it is used."""
     path = folder / stored.name
-    with _open(path) as file:
+    with open_plain(path) as file:
         start = _data_start(file, path, stored)
         mapping = mmap.mmap(file.fileno(), start + stored.nbytes, access=mmap.ACCESS_READ)
     return np.frombuffer(mapping, stored.dtype, offset=start).reshape(stored.shape)
@@ -43,7 +39,7 @@ def map_array(folder: Path, stored: ArrayFile) -> Array:
 def read_array(folder: Path, stored: ArrayFile, verify: bool) -> Array:
     """The array of a file, in memory; its checksum is verified on the way."""
     path = folder / stored.name
-    with _open(path) as file:
+    with open_plain(path) as file:
         start = _data_start(file, path, stored)
         hasher = xxhash.xxh3_128(header_of(stored.dtype, stored.shape))
         file.seek(start)
@@ -51,7 +47,7 @@ def read_array(folder: Path, stored: ArrayFile, verify: bool) -> Array:
         view = raw.data
         done = 0
         while done < len(view):
-            count = file.readinto(view[done : done + PIECE_BYTES])  # type: ignore[attr-defined]
+            count = file.readinto(view[done : done + PIECE_BYTES])
             if not count:
                 raise CorruptIndexError(path, "the file ends too early")
             if verify:
@@ -66,23 +62,16 @@ def check_file(folder: Path, stored: ArrayFile) -> None:
     """Raise CorruptIndexError if the file is not what it was when it was written."""
     path = folder / stored.name
     hasher = xxhash.xxh3_128()
-    with _open(path) as file:
-        _data_start(file, path, stored)
+    with open_plain(path) as file:
+        start = _data_start(file, path, stored)
         file.seek(0)
-        while piece := file.read(PIECE_BYTES):
+        for piece in pieces(file, start + stored.nbytes, path):
             hasher.update(piece)
     if hasher.hexdigest() != stored.checksum:
         raise CorruptIndexError(path, DAMAGED)
 
 
-def _open(path: Path) -> BinaryIO:
-    # Opening a pipe would wait for somebody to write to it.
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise CorruptIndexError(path, "not a plain file")
-    return path.open("rb", buffering=0)
-
-
-def _data_start(file: BinaryIO, path: Path, stored: ArrayFile) -> int:
+def _data_start(file: io.FileIO, path: Path, stored: ArrayFile) -> int:
     """Where the data of a .npy file begin. Its header must be what the manifest leads to."""
     header = header_of(stored.dtype, stored.shape)
     if file.read(len(header)) != header:

@@ -1,19 +1,23 @@
-"""Loading: the manifest, then its files, read into memory or mapped."""
+"""Loading: the manifest, then its files, read into memory or mapped.
+
+A save may remove the files of a manifest between the two. It never does so while that manifest is
+in its place: a file is missing only if the manifest has been there from before it was read until
+after the file was looked for.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from bitweigh.disk.folders import undisturbed
+from bitweigh.disk.reading import resolved, watched
 from bitweigh.results import CorruptIndexError
 from bitweigh.storage.content import Array, Content, content_from
 from bitweigh.storage.files import check_file, map_array, read_array, read_manifest
-from bitweigh.storage.manifest import ArrayFile
+from bitweigh.storage.manifest import MANIFEST, ArrayFile
 
 __all__ = ["load"]
-
-# A save that ends between reading the manifest and opening its files removes the old ones.
-_ATTEMPTS = 10
 
 
 def load(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Content, str]:
@@ -21,21 +25,25 @@ def load(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Cont
 
     Raises CorruptIndexError where it is damaged.
     """
-    folder = Path(path)
-    for _ in range(_ATTEMPTS):
+    folder = resolved(path)
+    return undisturbed(folder, lambda: _load(folder, mapped, verify))
+
+
+def _load(folder: Path, mapped: bool, verify: bool) -> tuple[Content, str] | None:
+    """None if a save has come in between."""
+
+    def read(file: ArrayFile) -> Array:
+        if not mapped:
+            return read_array(folder, file, verify)
+        if verify:
+            check_file(folder, file)
+        return map_array(folder, file)
+
+    with watched(folder / MANIFEST) as is_still_there:
         manifest = read_manifest(folder)
-
-        def read(file: ArrayFile) -> Array:
-            if not mapped:
-                return read_array(folder, file, verify)
-            if verify:
-                check_file(folder, file)
-            return map_array(folder, file)
-
         try:
-            return content_from(manifest, read), manifest.checksum
+            return content_from(manifest, read, folder), manifest.checksum
         except FileNotFoundError as error:
-            missing = Path(error.filename)
-            if read_manifest(folder) == manifest:
-                raise CorruptIndexError(missing, "the file is missing") from None
-    raise OSError(f"{folder} is being saved to faster than it can be read")
+            if is_still_there():
+                raise CorruptIndexError(Path(error.filename), "the file is missing") from None
+            return None

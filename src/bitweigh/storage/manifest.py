@@ -18,32 +18,37 @@ import xxhash
 from bitweigh import _core
 from bitweigh.bands import BLOCK_ROWS, BandOptions
 from bitweigh.checks import MAX_BITS, BitOrder
+from bitweigh.disk.reading import PIECE_BYTES
 from bitweigh.machine import __version__
 from bitweigh.results import CorruptIndexError
 from bitweigh.segments import COUNTED_IDS_END
 
 __all__ = [
     "FORMAT",
+    "HEAD",
     "MANIFEST",
-    "PIECE_BYTES",
+    "MOST_BYTES",
     "VERSION",
     "ArrayFile",
     "Manifest",
     "Shape",
     "StoredPart",
     "digest_of",
-    "is_own_name",
 ]
 
 MANIFEST = "manifest.json"
 FORMAT = "bitweigh-index"
 VERSION = 1
-# What is read, hashed or written between two looks at Ctrl-C.
-PIECE_BYTES = 1 << 24
-# A manifest has some hundred bytes for each segment; far more is no manifest.
-MOST_BYTES = 1 << 26
+# A part has less than 100 KiB, if all of 8192 bits are in bands, and there are O(log n) parts: some
+# 30 for any number of codes that fits in memory. What is larger is no manifest. JSON that is made
+# for it takes 32 times its bytes in memory, which is still bearable here.
+MOST_BYTES = 1 << 22
 _NO_CHECKSUM = "0" * 32
 _NAME = re.compile(r"[a-z_]+-([0-9a-f]{32})\.npy")
+# How every manifest begins that was written by bitweigh.
+HEAD = f'{{\n "format": "{FORMAT}",\n "version": '.encode()
+_CHECKSUM = re.compile(rb'"checksum": "([0-9a-f]{32})"')
+_VERSION = re.compile(re.escape(HEAD) + rb"(\d{1,9})\b")
 _ID_ENDS = 2**63
 
 Shape = tuple[int, ...]
@@ -160,17 +165,9 @@ def digest_of(*pieces: bytes | memoryview) -> str:
     return hasher.hexdigest()
 
 
-def is_own_name(name: str) -> bool:
-    """Whether a file in the folder of an index may be one of ours, whole or half written."""
-    name = name.removesuffix(".tmp")
-    return name == MANIFEST or _NAME.fullmatch(name) is not None
-
-
 def _with_checksum(raw: bytes, checksum: str) -> bytes:
     """The manifest with another checksum in the place of its own."""
-    return re.sub(
-        rb'("checksum": ")[0-9a-f]{32}(")', rb"\g<1>" + checksum.encode() + rb"\2", raw, count=1
-    )
+    return _CHECKSUM.sub(b'"checksum": "' + checksum.encode() + b'"', raw, count=1)
 
 
 def _part_to_json(part: StoredPart) -> dict[str, Any]:
@@ -228,6 +225,8 @@ class _Reader:
         )
 
     def body(self, raw: bytes) -> dict[str, Any]:
+        # Parsing may take far more memory than the file has bytes: nothing damaged is parsed.
+        checksum = self.checksum(raw)
         try:
             body = json.loads(raw)
         except (ValueError, RecursionError) as error:
@@ -238,13 +237,32 @@ class _Reader:
         if type(version) is not int or version < 1:
             self.fail("version must be a positive integer")
         if version > VERSION:
-            self.fail(
-                f"written in format {version}; this version of bitweigh reads up to {VERSION}"
-            )
-        found = body.get("checksum")
-        if not isinstance(found, str) or digest_of(_with_checksum(raw, _NO_CHECKSUM)) != found:
-            self.fail("the checksum does not match: the file is damaged")
+            self.refuse_version(version)
+        if body.get("checksum") != checksum:
+            self.fail("checksum must be the first one in the file")
         return body
+
+    def checksum(self, raw: bytes) -> str:
+        """The checksum of the file, which matches."""
+        if len(raw) > MOST_BYTES:
+            self.fail(f"must have at most {MOST_BYTES} bytes, has {len(raw)}")
+        found = _CHECKSUM.search(raw)
+        if found is not None:
+            checksum = found[1].decode()
+            if digest_of(_with_checksum(raw, _NO_CHECKSUM)) == checksum:
+                return checksum
+        # A later format may have another checksum.
+        version = _VERSION.match(raw)
+        if version is not None and int(version[1]) > VERSION:
+            self.refuse_version(int(version[1]))
+        return self.fail(
+            "the checksum does not match: the file is damaged"
+            if raw.startswith(HEAD)
+            else "not the manifest of a bitweigh index, or damaged"
+        )
+
+    def refuse_version(self, version: int) -> NoReturn:
+        self.fail(f"written in format {version}; this version of bitweigh reads up to {VERSION}")
 
     def part(self, body: object, where: str, n_bits: int) -> StoredPart:
         if not isinstance(body, dict):

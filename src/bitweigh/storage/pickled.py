@@ -32,4 +32,4 @@ def from_files(files: dict[str, bytes]) -> Content:
             raise CorruptIndexError(file.name, DAMAGED)
         return np.frombuffer(raw, file.dtype, offset=start).reshape(file.shape)
 
-    return content_from(manifest, read)
+    return content_from(manifest, read, Path())

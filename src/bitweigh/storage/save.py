@@ -8,101 +8,88 @@ index shares with the new one is not written again.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from pathlib import Path
 
+from bitweigh.disk.folders import HeldFolder
+from bitweigh.disk.reading import resolved
+from bitweigh.disk.writing import sync_folder as _sync_folder
+from bitweigh.disk.writing import temporary_of
+from bitweigh.disk.writing import write_synced as _write_synced
 from bitweigh.results import CorruptIndexError
-from bitweigh.storage.atomic import locked as _locked
-from bitweigh.storage.atomic import make_folder
-from bitweigh.storage.atomic import sync_folder as _sync_folder
-from bitweigh.storage.atomic import write_synced as _write_synced
-from bitweigh.storage.content import Content, stored_arrays
+from bitweigh.storage.content import Content, StoredArray, header_of, stored_arrays
 from bitweigh.storage.files import read_manifest
-from bitweigh.storage.manifest import FORMAT, MANIFEST, is_own_name
+from bitweigh.storage.manifest import MANIFEST, MOST_BYTES, ArrayFile
+from bitweigh.storage.ownership import INDEX_FILES
 
 __all__ = ["save"]
 
 
 def save(content: Content, path: str | os.PathLike[str]) -> None:
     """Make the folder hold this index, or leave it as it was."""
-    folder = Path(path)
     manifest, arrays = stored_arrays(content)
-    new_folders = make_folder(folder, _refuse_others, _sync_folder)
+    raw = manifest.to_bytes()
+    if len(raw) > MOST_BYTES:
+        raise ValueError(
+            f"the index has {len(manifest.parts())} parts, too many to be saved: call compact()"
+        )
+    held = HeldFolder(resolved(path), _sync_folder)
+    try:
+        try:
+            directory = held.take()
+            INDEX_FILES.refuse_others(held.path)
+            _replace(held.path, directory, raw, arrays)
+        finally:
+            held.let_go()
+    finally:
+        held.let_go()
+
+
+def _replace(folder: Path, directory: int, raw: bytes, arrays: dict[str, StoredArray]) -> None:
+    stored = _stored_files(folder)
+    wanted = sorted(arrays.keys() - {name for name in stored if _is_whole(folder, stored[name])})
+    new: list[str] = []
     published = False
     try:
-        with _locked(folder) as directory:
-            wanted = sorted(arrays.keys() - _stored_names(folder))
-            try:
-                for name in wanted:
-                    temporary = _write_synced(folder, name, arrays[name].data())
-                    temporary.replace(folder / name)
-                os.fsync(directory)
-                temporary = _write_synced(folder, MANIFEST, [memoryview(manifest.to_bytes())])
-                published = True
-                temporary.replace(folder / MANIFEST)
-                os.fsync(directory)
-            except BaseException:
-                # Once the manifest may have been replaced, nobody knows which files are needed.
-                if not published:
-                    _remove(folder, [*wanted, MANIFEST])
-                raise
-            _clean(folder, set(arrays))
+        for name in wanted:
+            temporary = _write_synced(folder, name, arrays[name].data())
+            if not os.path.lexists(folder / name):
+                new.append(name)
+            temporary.replace(folder / name)
+        os.fsync(directory)
+        temporary = _write_synced(folder, MANIFEST, [memoryview(raw)])
+        published = True
+        temporary.replace(folder / MANIFEST)
+        os.fsync(directory)
     except BaseException:
+        # Once the manifest may have been replaced, nobody knows which files are needed.
         if not published:
-            with contextlib.suppress(OSError):
-                for own in new_folders:
-                    own.rmdir()
+            _remove(folder, [*map(temporary_of, [*wanted, MANIFEST]), *new])
         raise
+    # What cannot be removed now will be next time.
+    with contextlib.suppress(OSError):
+        for left in list(INDEX_FILES.left_over(folder, set(stored), set(arrays))):
+            left.unlink(missing_ok=True)
 
 
-def _refuse_others(folder: Path) -> None:
-    """Raise FileExistsError for what is neither an index nor what a save has left of one."""
-    reason = ""
-    manifest = folder / MANIFEST
-    if not folder.is_dir():
-        reason = "is a file, not the folder of an index"
-    elif manifest.exists():
-        # A damaged one may be replaced, somebody else's may not.
-        with manifest.open("rb") as file:
-            if FORMAT.encode() not in file.read(4096):
-                reason = f"its {MANIFEST} is not that of an index"
-    else:
-        others = [entry.name for entry in folder.iterdir() if not is_own_name(entry.name)]
-        reason = f"the folder holds no index, but {others[0]!r}" if others else ""
-    if reason:
-        raise FileExistsError(errno.EEXIST, reason, str(folder)) from None
-
-
-def _stored_names(folder: Path) -> set[str]:
-    """The files of the index that the folder holds, as far as they are there and whole."""
+def _stored_files(folder: Path) -> dict[str, ArrayFile]:
+    """The files of the index that the folder holds by name, none if it cannot be read."""
     try:
-        files = read_manifest(folder).files()
+        return read_manifest(folder).files()
     except (FileNotFoundError, CorruptIndexError):
-        return set()
-    return {name for name, file in files.items() if _is_whole(folder / name, file.nbytes)}
+        return {}
 
 
-def _is_whole(path: Path, nbytes: int) -> bool:
+def _is_whole(folder: Path, file: ArrayFile) -> bool:
+    """Whether it is there and need not be written again, as far as its size tells."""
     try:
-        # The header is shorter than a page.
-        return 0 < path.stat().st_size - nbytes <= 4096
+        size = (folder / file.name).lstat().st_size
     except OSError:
         return False
+    return size == len(header_of(file.dtype, file.shape)) + file.nbytes
 
 
 def _remove(folder: Path, names: list[str]) -> None:
-    """Remove what this save has written, but for the manifest that was there before."""
-    with contextlib.suppress(OSError):
-        for name in names:
-            (folder / f"{name}.tmp").unlink(missing_ok=True)
-            if name != MANIFEST:
-                (folder / name).unlink(missing_ok=True)
-
-
-def _clean(folder: Path, kept: set[str]) -> None:
-    """Remove files of ours that no index needs. What cannot be removed now will be next time."""
-    with contextlib.suppress(OSError):
-        for path in list(folder.iterdir()):
-            if is_own_name(path.name) and path.name != MANIFEST and path.name not in kept:
-                path.unlink(missing_ok=True)
+    for name in names:
+        with contextlib.suppress(OSError):
+            (folder / name).unlink(missing_ok=True)

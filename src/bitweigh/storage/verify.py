@@ -40,6 +40,8 @@ def _check(content: Content) -> None:
     all_ids = []
     for number, part in enumerate(content.state.parts()):
         name = f"part {number}"
+        if not len(part):
+            raise _UnsoundError(f"{name}: no row is left")
         _check_ids(part.segment, name)
         _check_codes(part.segment, content.bitorder, name)
         _check_bands(part.segment, content.bitorder, name)

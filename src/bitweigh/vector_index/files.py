@@ -10,27 +10,40 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import xxhash
 
 from bitweigh import hashers, weighers
 from bitweigh.checks import Ids
+from bitweigh.disk.folders import HeldFolder, undisturbed
+from bitweigh.disk.reading import kind_of, open_plain, pieces, resolved, watched
+from bitweigh.disk.writing import sync_folder, temporary_of, write_synced
 from bitweigh.hashers import files as estimator_files
 from bitweigh.hashers.base import Hasher
+from bitweigh.hashers.estimator import Estimator
 from bitweigh.index import Index
 from bitweigh.index import load as load_index
 from bitweigh.results import CorruptIndexError
-from bitweigh.storage.atomic import locked, make_folder, write_synced
 from bitweigh.storage.content import header_of, stored_arrays
 from bitweigh.storage.files import DAMAGED, check_file, map_array, read_array, read_manifest
-from bitweigh.storage.manifest import Manifest, digest_of
-from bitweigh.vector_index.manifest import FORMAT, NAME, Entry, Metric, is_own_name, read, to_bytes
+from bitweigh.storage.manifest import MANIFEST, Manifest
+from bitweigh.storage.ownership import INDEX_FILES
+from bitweigh.vector_index.manifest import (
+    NAME,
+    VECTOR_FILES,
+    Entry,
+    Metric,
+    entries_of,
+    read,
+    to_bytes,
+)
 from bitweigh.vector_index.store import Kept, Vectors, blocks_of
 from bitweigh.weighers.base import Weigher
 
@@ -38,9 +51,9 @@ __all__ = ["Held", "load", "save"]
 
 Data: TypeAlias = Callable[[], Iterable[memoryview]]
 
+Kind = TypeVar("Kind", bound=Estimator)
+
 CODES = "index"
-# A save that ends while an index is read removes the files that it was read from.
-_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,39 +72,80 @@ class Held:
 
 def save(held: Held, path: str | os.PathLike[str]) -> None:
     """Make the folder hold this, or leave what it holds."""
-    folder = Path(path)
     # A search may build bands meanwhile: what is described must be what is saved.
     index = held.index.copy()
     entry, files = _described(held, index)
-    new_folders = make_folder(folder, _refuse_others)
+    folder = HeldFolder(resolved(path))
     try:
-        with locked(folder) as directory:
-            try:
-                old = _entries_of(folder)
-                for name in sorted(files.keys() - _stored_names(folder, old)):
-                    write_synced(folder, name, files[name]()).replace(folder / name)
-                os.fsync(directory)
-                current = _matching(old, _stored_checksum(folder))
-                is_first = not (folder / NAME).exists()
-                if is_first:
-                    # From now on the folder is known as ours, and so is the index in it.
-                    _publish(folder, directory, [entry])
-                elif current is not None and current.index != entry.index:
-                    _publish(folder, directory, [current, entry])
-                try:
-                    index.save(folder / CODES)
-                except BaseException:
-                    if is_first and _stored_checksum(folder) is None:
-                        (folder / NAME).unlink(missing_ok=True)
-                    raise
-                _publish(folder, directory, [entry])
-            finally:
-                _clean(folder)
+        try:
+            directory = folder.take()
+            VECTOR_FILES.refuse_others(folder.path, _is_unfinished)
+            _refuse_linked_codes(folder.path)
+            _replace(folder.path, directory, index, entry, files)
+        finally:
+            folder.let_go()
+    finally:
+        folder.let_go()
+
+
+def _replace(
+    folder: Path, directory: int, index: Index, entry: Entry, files: dict[str, Data]
+) -> None:
+    old = entries_of(folder / NAME)
+    wanted = sorted(files.keys() - _stored_names(folder, old))
+    made: list[Path] = []
+    try:
+        for name in wanted:
+            made.append(folder / temporary_of(name))
+            if not os.path.lexists(folder / name):
+                made.append(folder / name)
+            write_synced(folder, name, files[name]()).replace(folder / name)
+        os.fsync(directory)
+        if os.path.lexists(folder / NAME):
+            current = _matching(old, _stored_checksum(folder))
+            if current is None or current.index != entry.index:
+                _publish(folder, directory, [entry] if current is None else [current, entry])
+            index.save(folder / CODES)
+            _publish(folder, directory, [entry])
+        else:
+            _save_first(folder, directory, index, entry)
     except BaseException:
-        with contextlib.suppress(OSError):
-            for own in new_folders:
-                own.rmdir()  # if there is nothing in it
+        _undo(folder, directory, old, entry, made)
         raise
+    _clean(folder, old, entry)
+
+
+def _save_first(folder: Path, directory: int, index: Index, entry: Entry) -> None:
+    """Save where nothing is described. The description lies ready before there are codes.
+
+    So whoever finds codes without a description after a kill can tell whose they are.
+    """
+    if os.path.lexists(folder / CODES):
+        # Of such a save. A new description would not be theirs.
+        (folder / CODES / MANIFEST).unlink(missing_ok=True)
+        sync_folder(folder / CODES)
+    description = write_synced(folder, NAME, [memoryview(to_bytes([entry]))])
+    os.fsync(directory)
+    index.save(folder / CODES)
+    description.replace(folder / NAME)
+    os.fsync(directory)
+
+
+def _undo(folder: Path, directory: int, old: list[Entry], entry: Entry, made: list[Path]) -> None:
+    """Remove what a save has made that did not come to its end."""
+    now = entries_of(folder / NAME)
+    if _matching(now, _stored_checksum(folder)) == entry:
+        return  # The new index is there, and all that it needs.
+    if not os.path.lexists(folder / NAME):
+        # First the codes, then what tells that they are ours.
+        with contextlib.suppress(OSError):
+            (folder / CODES / MANIFEST).unlink(missing_ok=True)
+            _remove(INDEX_FILES.left_over(folder / CODES, set(), set()))
+            (folder / CODES).rmdir()
+    _remove([folder / temporary_of(NAME), *made])
+    if old and now != old:
+        with contextlib.suppress(OSError):
+            _publish(folder, directory, old)
 
 
 def _described(held: Held, index: Index) -> tuple[Entry, dict[str, Data]]:
@@ -152,14 +206,6 @@ def _stored_checksum(folder: Path) -> str | None:
         return None
 
 
-def _entries_of(folder: Path) -> list[Entry]:
-    """What the folder says it holds, nothing if it cannot be read."""
-    try:
-        return read(folder)[1]
-    except (FileNotFoundError, CorruptIndexError):
-        return []
-
-
 def _matching(entries: list[Entry], checksum: str | None) -> Entry | None:
     return next((entry for entry in entries if entry.index == checksum), None)
 
@@ -169,14 +215,14 @@ def _stored_names(folder: Path, entries: list[Entry]) -> set[str]:
     whole = set()
     for entry in entries:
         for name in (entry.hasher, entry.weigher):
+            with contextlib.suppress(OSError, CorruptIndexError), open_plain(folder / name) as file:
+                _check_digest(file, folder / name)
+                whole.add(name)
+        for array in entry.arrays() or ():
+            size = len(header_of(array.dtype, array.shape)) + array.nbytes
             with contextlib.suppress(OSError):
-                if digest_of((folder / name).read_bytes()) in name:
-                    whole.add(name)
-        for file in entry.arrays() or ():
-            size = len(header_of(file.dtype, file.shape)) + file.nbytes
-            with contextlib.suppress(OSError):
-                if (folder / file.name).stat().st_size == size:
-                    whole.add(file.name)
+                if (folder / array.name).lstat().st_size == size:
+                    whole.add(array.name)
     return whole
 
 
@@ -186,57 +232,66 @@ def _publish(folder: Path, directory: int, entries: list[Entry]) -> None:
     os.fsync(directory)
 
 
-def _refuse_others(folder: Path) -> None:
-    """Raise FileExistsError for a folder that holds anything but a vector index."""
-    reason = ""
-    if not folder.is_dir():
-        reason = "is a file, not the folder of a vector index"
-    elif (folder / NAME).exists():
-        with (folder / NAME).open("rb") as file:
-            if FORMAT.encode() not in file.read(4096):
-                reason = f"its {NAME} is not that of a vector index"
-    else:
-        others = [entry.name for entry in folder.iterdir() if not is_own_name(entry.name)]
-        reason = f"the folder holds no vector index, but {others[0]!r}" if others else ""
-    if reason:
-        raise FileExistsError(errno.EEXIST, reason, str(folder)) from None
+def _is_unfinished(path: Path) -> bool:
+    """Whether this is the folder of codes of a first save that was killed."""
+    if path.name != CODES or kind_of(path) != "a folder":
+        return False
+    described = entries_of(path.with_name(temporary_of(NAME)))
+    if _matching(described, _stored_checksum(path.parent)) is not None:
+        return True
+    return not os.path.lexists(path / MANIFEST) and all(map(INDEX_FILES.is_own, path.iterdir()))
 
 
-def _clean(folder: Path) -> None:
+def _refuse_linked_codes(folder: Path) -> None:
+    path = folder / CODES
+    if os.path.lexists(path) and kind_of(path) != "a folder":
+        reason = f"must be a folder, is {kind_of(path) or 'a file'}: remove it first"
+        raise FileExistsError(errno.EEXIST, reason, str(path))
+
+
+def _clean(folder: Path, old: list[Entry], entry: Entry) -> None:
     """Remove files of ours that nothing needs; what cannot be removed now will be next time."""
-    with contextlib.suppress(OSError, CorruptIndexError):
-        try:
-            kept = {name for entry in read(folder)[1] for name in entry.names()}
-        except FileNotFoundError:
-            kept = set()
-        for path in list(folder.iterdir()):
-            if is_own_name(path.name) and path.name not in {NAME, *kept}:
-                path.unlink(missing_ok=True)
+    named = {name for one in old for name in one.names()}
+    with contextlib.suppress(OSError):
+        _remove(VECTOR_FILES.left_over(folder, named, entry.names()))
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in list(paths):
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str], mapped: bool) -> Held:
     """What a folder holds; raises CorruptIndexError where it is damaged."""
-    folder = Path(path)
-    for _ in range(_ATTEMPTS):
-        raw, entries = read(folder)
+    folder = resolved(path)
+    return undisturbed(folder, lambda: _load_once(folder, mapped))
+
+
+def _load_once(folder: Path, mapped: bool) -> Held | None:
+    """None if a save has come in between: it replaces the description before anything else."""
+    with watched(folder / NAME) as is_still_there:
+        entries = read(folder / NAME)
         try:
             return _load(folder, entries, mapped)
         except (FileNotFoundError, CorruptIndexError) as error:
-            if read(folder)[0] != raw:
-                continue
+            if not is_still_there():
+                return None
             if isinstance(error, CorruptIndexError):
                 raise
             raise CorruptIndexError(Path(error.filename), "the file is missing") from None
-    raise OSError(f"{folder} is being saved to faster than it can be read")
 
 
 def _load(folder: Path, entries: list[Entry], mapped: bool) -> Held:
-    index = load_index(folder / CODES, mmap=mapped)
+    codes = folder / CODES
+    if os.path.lexists(codes) and kind_of(codes) != "a folder":
+        raise CorruptIndexError(codes, f"must be a folder, is {kind_of(codes) or 'a file'}")
+    index = load_index(codes, mmap=mapped)
     entry = _matching(entries, None if index._source is None else index._source.checksum)
     if entry is None:
         raise CorruptIndexError(folder / NAME, f"does not describe what {CODES} holds")
-    hasher = estimator_files.from_bytes(*_checked(folder / entry.hasher), hashers.KINDS)
-    weigher = estimator_files.from_bytes(*_checked(folder / entry.weigher), weighers.KINDS)
+    hasher = _load_estimator(folder / entry.hasher, entry, index, hashers.KINDS)
+    weigher = _load_estimator(folder / entry.weigher, entry, index, weighers.KINDS)
     facts = (hasher.n_features_in_, hasher.n_bits_, weigher.n_bits_, hasher.bitorder, len(index))
     if facts != (entry.n_features, index.n_bits, index.n_bits, index.bitorder, entry.rows):
         raise CorruptIndexError(
@@ -246,12 +301,24 @@ def _load(folder: Path, entries: list[Entry], mapped: bool) -> Held:
     return Held(index, hasher, weigher, vectors, entry.metric, entry.rerank, entry.seed)
 
 
-def _checked(path: Path) -> tuple[bytes, Path]:
-    """What a small file holds, if that is what its name says."""
-    raw = path.read_bytes()
-    if digest_of(raw) != path.stem[-32:]:
+def _load_estimator(path: Path, entry: Entry, index: Index, kinds: tuple[type[Kind], ...]) -> Kind:
+    """The hasher or weigher in a file, if that is what its name says."""
+    most_bytes = estimator_files.most_bytes_for(entry.n_features, index.n_bits)
+    with open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most_bytes:
+            raise CorruptIndexError(path, f"must have at most {most_bytes} bytes, has {size}")
+        _check_digest(file, path)
+        return estimator_files.read_from(file, path, kinds)
+
+
+def _check_digest(file: io.FileIO, path: Path) -> None:
+    """Raise CorruptIndexError if the file is not what its name says."""
+    digest = xxhash.xxh3_128()
+    for piece in pieces(file, os.fstat(file.fileno()).st_size, path):
+        digest.update(piece)
+    if digest.hexdigest() != path.stem[-32:]:
         raise CorruptIndexError(path, DAMAGED)
-    return raw, path
 
 
 def _load_vectors(folder: Path, entry: Entry, index: Index, mapped: bool) -> Vectors | None:
@@ -267,4 +334,7 @@ def _load_vectors(folder: Path, entry: Entry, index: Index, mapped: bool) -> Vec
     if not np.array_equal(own_ids, index.ids):
         raise CorruptIndexError(folder / ids.name, "these are not the ids of the index")
     check_file(folder, vectors)
-    return Vectors.of_arrays(own_ids, map_array(folder, vectors)).only(own_ids)
+    try:
+        return Vectors.of_arrays(own_ids, map_array(folder, vectors)).only(own_ids)
+    except ValueError:  # as for vectors that a caller adds
+        raise CorruptIndexError(folder / vectors.name, "must hold finite numbers") from None

@@ -13,20 +13,32 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from bitweigh.disk.reading import read_plain
 from bitweigh.machine import __version__
 from bitweigh.results import CorruptIndexError
 from bitweigh.storage.manifest import ArrayFile, digest_of
+from bitweigh.storage.ownership import OwnFiles, agrees, array_file
 from bitweigh.vector_index.store import Kept
 
-__all__ = ["FORMAT", "NAME", "Entry", "Metric", "from_bytes", "is_own_name", "read", "to_bytes"]
+__all__ = [
+    "FORMAT",
+    "NAME",
+    "VECTOR_FILES",
+    "Entry",
+    "Metric",
+    "entries_of",
+    "from_bytes",
+    "read",
+    "to_bytes",
+]
 
 Metric: TypeAlias = Literal["euclidean", "cosine"]
 
 FORMAT = "bitweigh-vectors"
 VERSION = 1
 NAME = "vectors.json"
-# Far more is no such file.
-_MOST_BYTES = 1 << 20
+# It has less than 1 KiB for each of one or two indexes.
+_MOST_BYTES = 1 << 16
 _CHECKSUM = re.compile(r"[0-9a-f]{32}")
 _FILES = {"hasher": "npz", "weigher": "npz", "vectors": "npy", "ids": "npy"}
 _MOST = {"n_features": 2**31, "rows": 2**62, "seed": 2**63 - 1}
@@ -64,12 +76,6 @@ class Entry:
         return vectors, ArrayFile(self.ids, "<i8", (self.rows,))
 
 
-def is_own_name(name: str) -> bool:
-    """Whether a file in the folder of a vector index may be one of ours, whole or half written."""
-    name = name.removesuffix(".tmp")
-    return name == NAME or any(_is_file_of(kind, name) for kind in _FILES)
-
-
 def to_bytes(entries: list[Entry]) -> bytes:
     """The file, with a checksum of everything else in it."""
     body: dict[str, Any] = {
@@ -81,20 +87,24 @@ def to_bytes(entries: list[Entry]) -> bytes:
     return (json.dumps({**body, "checksum": _seal(body)}, indent=1) + "\n").encode()
 
 
-def read(folder: Path) -> tuple[bytes, list[Entry]]:
-    """The file in a folder, as it is and taken apart."""
-    path = folder / NAME
-    size = path.stat().st_size
-    if not path.is_file() or size > _MOST_BYTES:
-        raise CorruptIndexError(path, "not the description of a vector index")
-    raw = path.read_bytes()
-    return raw, from_bytes(raw, path)
+def read(path: Path) -> list[Entry]:
+    """Such a file, taken apart."""
+    return from_bytes(read_plain(path, _MOST_BYTES), path)
+
+
+def entries_of(path: Path) -> list[Entry]:
+    """What such a file says, nothing if it cannot be read."""
+    try:
+        return read(path)
+    except (FileNotFoundError, CorruptIndexError):
+        return []
 
 
 def from_bytes(raw: bytes, path: Path) -> list[Entry]:
     """Take such a file apart; raises CorruptIndexError naming `path` for whatever is wrong."""
     try:
         body = json.loads(raw)
+        sealed = _seal(body) if isinstance(body, dict) else ""
     except (ValueError, RecursionError) as error:
         raise CorruptIndexError(path, f"not JSON: {error}") from None
     if not isinstance(body, dict) or body.get("format") != FORMAT:
@@ -106,7 +116,7 @@ def from_bytes(raw: bytes, path: Path) -> list[Entry]:
         raise CorruptIndexError(
             path, f"written in format {version}; this version of bitweigh reads up to {VERSION}"
         )
-    if body.get("checksum") != _seal(body):
+    if body.get("checksum") != sealed:
         raise CorruptIndexError(path, "the checksum does not match: the file is damaged")
     listed = body.get("indexes")
     if not isinstance(listed, list) or not listed:
@@ -145,3 +155,25 @@ def _is_file_of(kind: str, name: str) -> bool:
 def _seal(body: dict[str, Any]) -> str:
     others = {name: value for name, value in body.items() if name != "checksum"}
     return digest_of(json.dumps(others, sort_keys=True).encode())
+
+
+def _is_estimator(head: bytes, size: int, whole: bool) -> bool:
+    """Begins as the files of hashers and weighers do: a zip archive with `about.npy` first."""
+    return (size >= 39 or not whole) and all(
+        agrees(head[first:], wanted) for first, wanted in ((0, b"PK\x03\x04"), (30, b"about.npy"))
+    )
+
+
+VECTOR_FILES = OwnFiles(
+    "a vector index",
+    NAME,
+    FORMAT,
+    f'{{\n "format": "{FORMAT}",\n "version": '.encode(),
+    _MOST_BYTES,
+    {
+        "hasher": ("npz", _is_estimator),
+        "weigher": ("npz", _is_estimator),
+        "vectors": ("npy", array_file(2, "<f2", "<f4")),
+        "ids": ("npy", array_file(1, "<i8")),
+    },
+)
