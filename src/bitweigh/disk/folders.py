@@ -127,10 +127,9 @@ class HeldFolder:
         """Remove the folders that were made and have nothing in them; release the lock."""
         try:
             # With the lock: somebody who waits for it sees that the folder is gone.
-            with contextlib.suppress(OSError):
-                while self._made:
-                    self._made[0].rmdir()
-                    self._made.pop(0)
+            for own in self._made:
+                with contextlib.suppress(OSError):
+                    own.rmdir()
         finally:
             self._lock.let_go()
 

@@ -64,7 +64,8 @@ def open_plain(path: Path) -> io.FileIO:
     found = kind_of(path)
     if not found:
         try:
-            file = io.FileIO(path, opener=lambda name, _: os.open(name, _READ))
+            # In one call: no interrupt comes before there is something that closes the file.
+            file = next(map(io.FileIO, map(os.open, [path], [_READ])))
         except OSError as error:
             # It was replaced by a link or a folder just now.
             if error.errno not in (errno.ELOOP, errno.EISDIR):

@@ -18,11 +18,13 @@ SYNC_BYTES = 1 << 25
 
 def sync_folder(folder: Path) -> None:
     """Wait until the names of a folder are on the disk."""
-    directory = os.open(folder, os.O_RDONLY)
+    directory: list[int] = []
     try:
-        os.fsync(directory)
+        # In one call: no interrupt comes between opening the folder and keeping its number.
+        directory.extend(map(os.open, [folder], [os.O_RDONLY]))
+        os.fsync(directory[0])
     finally:
-        os.close(directory)
+        list(map(os.close, directory))
 
 
 def temporary_of(name: str) -> str:

@@ -49,7 +49,7 @@ def _replace(folder: Path, directory: int, raw: bytes, arrays: dict[str, StoredA
     stored = _stored_files(folder)
     wanted = sorted(arrays.keys() - {name for name in stored if _is_whole(folder, stored[name])})
     new: list[str] = []
-    published = False
+    manifest: Path | None = None
     try:
         for name in wanted:
             temporary = _write_synced(folder, name, arrays[name].data())
@@ -57,13 +57,13 @@ def _replace(folder: Path, directory: int, raw: bytes, arrays: dict[str, StoredA
                 new.append(name)
             temporary.replace(folder / name)
         os.fsync(directory)
-        temporary = _write_synced(folder, MANIFEST, [memoryview(raw)])
-        published = True
-        temporary.replace(folder / MANIFEST)
+        manifest = _write_synced(folder, MANIFEST, [memoryview(raw)])
+        manifest.replace(folder / MANIFEST)
         os.fsync(directory)
     except BaseException:
-        # Once the manifest may have been replaced, nobody knows which files are needed.
-        if not published:
+        # If the manifest has been replaced, the disk may have the old one or the new one: the files
+        # of both are needed.
+        if manifest is None or os.path.lexists(manifest):
             _remove(folder, [*map(temporary_of, [*wanted, MANIFEST]), *new])
         raise
     # What cannot be removed now will be next time.
