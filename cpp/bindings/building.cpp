@@ -45,8 +45,8 @@ using NewBlocks = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
 
 NewBlocks as_array(std::unique_ptr<BlockMemory> memory, std::size_t bytes) {
     std::uint8_t* data = memory->data();
-    nb::capsule owner(memory.release(),
-                      [](void* p) noexcept { delete static_cast<BlockMemory*>(p); });
+    nb::capsule owner(memory.get(), [](void* p) noexcept { delete static_cast<BlockMemory*>(p); });
+    memory.release();  // only now: there may be no memory for a capsule
     return {data, {bytes}, owner};
 }
 

@@ -196,10 +196,10 @@ std::tuple<Distances, FoundIds> range_search_segments(
         *ends++ = static_cast<std::int64_t>(all->first.size());
         found[q] = std::vector<Neighbour>();
     }
-    auto* pair = all.release();
-    nb::capsule owner(pair, [](void* p) noexcept {
+    nb::capsule owner(all.get(), [](void* p) noexcept {
         delete static_cast<std::pair<std::vector<double>, std::vector<Id>>*>(p);
     });
+    auto* pair = all.release();  // only now: there may be no memory for a capsule
     const std::size_t n = pair->first.size();
     return {Distances(pair->first.data(), {n}, owner), FoundIds(pair->second.data(), {n}, owner)};
 }

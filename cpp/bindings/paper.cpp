@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "bindings/arrays.h"
 #include "bindings/interruptible.h"
+#include "paper/checked_loops.h"
 #include "paper/linear_scan.h"
 #include "paper/mih.h"
 #include "paper/miwq.h"
@@ -43,7 +45,7 @@ void write(const std::vector<Neighbour>& found, double* distances, Id* ids, std:
     }
 }
 
-// Calls `search(costs, k)` for one query after the other, without the GIL, and hands what it returns
+// Calls `search(costs, k, checkpoint)` for one query after the other, without the GIL, and hands what it returns
 // to `found(query, answer)`. `costs` is (nq, n_bits, 2).
 template <class Search, class Found>
 void for_each_query(const Costs& costs, std::size_t n_bits, const Distances& distances,
@@ -52,16 +54,12 @@ void for_each_query(const Costs& costs, std::size_t n_bits, const Distances& dis
     need(costs.shape(1) == n_bits && costs.shape(2) == 2 &&
          distances.shape(0) == costs.shape(0) && ids.shape(0) == costs.shape(0) &&
          distances.shape(1) > 0 && ids.shape(1) == distances.shape(1));
-    bool interrupted = false;
-    {
-        const nb::gil_scoped_release release;
-        SignalCheck signalled;
-        for (std::size_t q = 0; q < costs.shape(0) && !interrupted; ++q) {
-            found(q, search(costs.data() + q * n_bits * 2, distances.shape(1)));
-            interrupted = signalled();
+    run_checked(nullptr, [&](Checkpoint& checkpoint) {
+        for (std::size_t q = 0; q < costs.shape(0); ++q) {
+            found(q, search(costs.data() + q * n_bits * 2, distances.shape(1), checkpoint));
+            checkpoint.done(paper::bucket_bytes);
         }
-    }
-    if (interrupted) throw nb::python_error();
+    });
 }
 
 template <class Search>
@@ -96,10 +94,11 @@ void probe_each(const Costs& costs, std::size_t n_bits, const Distances& distanc
 void linear_scan(const Codes& codes, const Costs& costs, const Distances& distances,
                  const RowNumbers& ids, const std::string& bitorder, bool single_precision) {
     const BitOrder order = order_named(bitorder);
-    scan_each(codes, costs, distances, ids, [&](const double* own, std::size_t k) {
-        return paper::linear_scan(codes.data(), codes.shape(0), own, costs.shape(1), order, k,
-                                  single_precision);
-    });
+    scan_each(codes, costs, distances, ids,
+              [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
+                  return paper::linear_scan(codes.data(), codes.shape(0), own, costs.shape(1), order,
+                                            k, single_precision, checkpoint);
+              });
 }
 
 // An index of the paper's together with the codes it reads, which it keeps alive.
@@ -107,19 +106,16 @@ template <class Index>
 struct Owner {
     Codes codes;
     paper::Codes view;
-    Index index;
+    std::optional<Index> index;  // always there but while it is built
 
     template <class... More>
     Owner(Codes codes_in, std::size_t n_bits, const std::string& bitorder, More... more)
         : codes(std::move(codes_in)),
-          view{codes.data(), codes.shape(0), n_bits, order_named(bitorder)},
-          index(checked(view, codes), more...) {}
-
-    static const paper::Codes& checked(const paper::Codes& view, const Codes& codes) {
+          view{codes.data(), codes.shape(0), n_bits, order_named(bitorder)} {
         if (codes.shape(1) != view.n_bytes() || codes.shape(0) >= max_segment_rows) {
             throw std::invalid_argument("the codes do not fit");
         }
-        return view;
+        run_checked(nullptr, [&](Checkpoint& checkpoint) { index.emplace(view, more..., checkpoint); });
     }
 };
 
@@ -131,9 +127,10 @@ using Pq = Owner<paper::PqTable>;
 void hamming_ranking(const Codes& codes, const Costs& costs, const Distances& distances,
                      const RowNumbers& ids, const std::string& bitorder) {
     const paper::Codes view{codes.data(), codes.shape(0), costs.shape(1), order_named(bitorder)};
-    scan_each(codes, costs, distances, ids, [&](const double* own, std::size_t k) {
-        return paper::hamming_ranking(view, own, k).neighbours;
-    });
+    scan_each(codes, costs, distances, ids,
+              [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
+                  return paper::hamming_ranking(view, own, k, checkpoint).neighbours;
+              });
 }
 
 paper::Culled culled_named(const std::string& name) {
@@ -158,8 +155,8 @@ void bind_paper(nb::module_& m) {
             [](const Single& self, const Costs& costs, const Distances& distances,
                const RowNumbers& ids, const Counts& counts) {
                 probe_each(costs, self.view.n_bits, distances, ids, counts,
-                           [&](const double* own, std::size_t k) {
-                               return self.index.search(own, k);
+                           [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
+                               return self.index->search(own, k, checkpoint);
                            });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert());
@@ -174,8 +171,8 @@ void bind_paper(nb::module_& m) {
                 const paper::QueueOrder order = descending ? paper::QueueOrder::descending
                                                            : paper::QueueOrder::ascending;
                 probe_each(costs, self.view.n_bits, distances, ids, counts,
-                           [&](const double* own, std::size_t k) {
-                               return self.index.search(own, k, order);
+                           [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
+                               return self.index->search(own, k, order, checkpoint);
                            });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),
@@ -193,8 +190,8 @@ void bind_paper(nb::module_& m) {
                const Counts& counts, const std::string& culled) {
                 const paper::Culled ranked = culled_named(culled);
                 probe_each(costs, self.view.n_bits, distances, ids, counts,
-                           [&](const double* own, std::size_t k) {
-                               return self.index.search(own, k, ranked);
+                           [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
+                               return self.index->search(own, k, ranked, checkpoint);
                            });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),
@@ -211,9 +208,9 @@ void bind_paper(nb::module_& m) {
             [](Pq& self, const Costs& costs, const Distances& distances, const RowNumbers& ids,
                const Counts& counts, bool max_heap) {
                 probe_each(costs, self.view.n_bits, distances, ids, counts,
-                           [&](const double* own, std::size_t k) {
-                               return max_heap ? self.index.search_max_heap(own, k)
-                                               : self.index.search(own, k);
+                           [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
+                               return max_heap ? self.index->search_max_heap(own, k, checkpoint)
+                                               : self.index->search(own, k, checkpoint);
                            });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),

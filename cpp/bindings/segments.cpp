@@ -25,6 +25,9 @@ namespace bitweigh {
 
 namespace {
 
+// What a lookup of an id counts as towards the next look at Ctrl-C, in bytes.
+constexpr std::size_t lookup_bytes = 8192;
+
 void check_rows(const Input<Row, 1>& rows, std::size_t end) {
     for (std::size_t i = 0; i < rows.shape(0); ++i) {
         if (rows.data()[i] >= end) throw std::out_of_range("no such row");
@@ -46,12 +49,14 @@ void locate(const SegmentList& list, const Ids& wanted, const Output<std::int32_
     if (segments.shape(0) != wanted.shape(0) || rows.shape(0) != wanted.shape(0)) {
         throw std::invalid_argument("the arrays do not fit each other");
     }
-    const nb::gil_scoped_release release;
-    for (std::size_t i = 0; i < wanted.shape(0); ++i) {
-        const std::optional<RowPlace> place = list.find(wanted.data()[i]);
-        segments.data()[i] = place ? static_cast<std::int32_t>(place->segment) : -1;
-        rows.data()[i] = place ? place->row : 0;
-    }
+    run_checked(nullptr, [&](Checkpoint& checkpoint) {
+        for (std::size_t i = 0; i < wanted.shape(0); ++i) {
+            const std::optional<RowPlace> place = list.find(wanted.data()[i]);
+            segments.data()[i] = place ? static_cast<std::int32_t>(place->segment) : -1;
+            rows.data()[i] = place ? place->row : 0;
+            checkpoint.done(lookup_bytes);
+        }
+    });
 }
 
 // What is left of each segment that has rows with these ids, as pairs of its number and all rows that are
@@ -62,8 +67,6 @@ std::optional<std::vector<std::pair<std::size_t, DeniedArrays>>> remove_ids(
     std::vector<std::pair<std::size_t, DeniedArrays>> removed;
     bool missing = false;
     run_checked(nullptr, [&](Checkpoint& checkpoint) {
-        // What a lookup counts as towards the next look at Ctrl-C, in bytes.
-        constexpr std::size_t lookup_bytes = 8192;
         for (std::size_t i = 0; i < wanted.shape(0) && !missing; ++i) {
             const std::optional<RowPlace> place = list.find(wanted.data()[i]);
             if (place) rows[place->segment].push_back(place->row);

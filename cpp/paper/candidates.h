@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/types.h"
+#include "paper/checked_loops.h"
 
 namespace bitweigh::paper {
 
@@ -24,6 +25,12 @@ struct Answer {
     std::vector<Neighbour> neighbours;  // nearest first; ids are row numbers
     Counters counters;
 };
+
+inline void sort_by_distance(std::vector<Neighbour>& neighbours, Checkpoint& checkpoint) {
+    sort_checked(neighbours.size(), checkpoint, nearer, [&](const auto& before) {
+        std::sort(neighbours.begin(), neighbours.end(), before);
+    });
+}
 
 // The paper's max_heap: at most K nodes, the root has the largest sum of weights.
 class MaxHeap {
@@ -45,10 +52,13 @@ public:
     }
 
     // Nearest first; leaves the heap empty.
-    std::vector<Neighbour> take_sorted() {
+    std::vector<Neighbour> take_sorted(Checkpoint& checkpoint) {
         std::vector<Neighbour> sorted;
-        for (; !heap_.empty(); heap_.pop()) sorted.push_back(heap_.top());
-        std::sort(sorted.begin(), sorted.end(), nearer);
+        for (; !heap_.empty(); heap_.pop()) {
+            sorted.push_back(heap_.top());
+            checkpoint.done(row_bytes);
+        }
+        sort_by_distance(sorted, checkpoint);
         return sorted;
     }
 

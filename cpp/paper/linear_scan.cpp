@@ -5,18 +5,19 @@
 #include "engine/scan/scan.h"
 #include "engine/top_k.h"
 #include "paper/byte_tables.h"
+#include "paper/checked_loops.h"
 
 namespace bitweigh::paper {
 
 namespace {
 
-// fixed_bytes, if not 0, is the number of bytes of a code.
+// Rows [first, end). fixed_bytes, if not 0, is the number of bytes of a code.
 template <std::size_t fixed_bytes, class Value>
-void scan(const ByteTables<Value>& tables, const std::uint8_t* codes, std::size_t n,
-          std::size_t n_bytes, TopK<Neighbour>& top) {
+void scan(const ByteTables<Value>& tables, const std::uint8_t* codes, std::size_t first,
+          std::size_t end, std::size_t n_bytes, TopK<Neighbour>& top) {
     const std::size_t stride = fixed_bytes ? fixed_bytes : n_bytes;
     auto worst = static_cast<Value>(top.worst());
-    for (std::size_t row = 0; row < n; ++row) {
+    for (std::size_t row = first; row < end; ++row) {
         const Value d = tables.template distance<fixed_bytes>(codes + row * stride);
         if (d <= worst) {
             top.offer({d, static_cast<Id>(row)});
@@ -27,17 +28,21 @@ void scan(const ByteTables<Value>& tables, const std::uint8_t* codes, std::size_
 
 template <class Value>
 std::vector<Neighbour> scan_with(const std::uint8_t* codes, std::size_t n, const double* costs,
-                                 std::size_t n_bits, BitOrder order, std::size_t k) {
+                                 std::size_t n_bits, BitOrder order, std::size_t k,
+                                 Checkpoint& checkpoint) {
     const std::size_t n_bytes = bytes_of(n_bits);
     const ByteTables<Value> tables(costs, n_bits, order);
     TopK<Neighbour> top(std::max<std::size_t>(1, std::min(k, n)));
-    switch (n_bytes) {
-        case 4: scan<4>(tables, codes, n, n_bytes, top); break;
-        case 8: scan<8>(tables, codes, n, n_bytes, top); break;
-        case 16: scan<16>(tables, codes, n, n_bytes, top); break;
-        case 32: scan<32>(tables, codes, n, n_bytes, top); break;
-        default: scan<0>(tables, codes, n, n_bytes, top);
-    }
+    in_pieces(n, checkpoint, [&](std::size_t first, std::size_t some) {
+        const std::size_t end = first + some;
+        switch (n_bytes) {
+            case 4: scan<4>(tables, codes, first, end, n_bytes, top); break;
+            case 8: scan<8>(tables, codes, first, end, n_bytes, top); break;
+            case 16: scan<16>(tables, codes, first, end, n_bytes, top); break;
+            case 32: scan<32>(tables, codes, first, end, n_bytes, top); break;
+            default: scan<0>(tables, codes, first, end, n_bytes, top);
+        }
+    });
     return top.take_sorted();
 }
 
@@ -45,10 +50,10 @@ std::vector<Neighbour> scan_with(const std::uint8_t* codes, std::size_t n, const
 
 std::vector<Neighbour> linear_scan(const std::uint8_t* codes, std::size_t n, const double* costs,
                                    std::size_t n_bits, BitOrder order, std::size_t k,
-                                   bool single_precision) {
+                                   bool single_precision, Checkpoint& checkpoint) {
     clean_vector_state();
-    return single_precision ? scan_with<float>(codes, n, costs, n_bits, order, k)
-                            : scan_with<double>(codes, n, costs, n_bits, order, k);
+    return single_precision ? scan_with<float>(codes, n, costs, n_bits, order, k, checkpoint)
+                            : scan_with<double>(codes, n, costs, n_bits, order, k, checkpoint);
 }
 
 }  // namespace bitweigh::paper

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/bits.h"
+#include "engine/parallel.h"
 #include "engine/types.h"
 
 namespace bitweigh::paper {
@@ -18,6 +19,6 @@ namespace bitweigh::paper {
 // and what such scans usually do; distances are rounded then.
 std::vector<Neighbour> linear_scan(const std::uint8_t* codes, std::size_t n, const double* costs,
                                    std::size_t n_bits, BitOrder order, std::size_t k,
-                                   bool single_precision);
+                                   bool single_precision, Checkpoint& checkpoint);
 
 }  // namespace bitweigh::paper

@@ -1,7 +1,9 @@
 #include "paper/mih.h"
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
+#include <memory>
+#include <utility>
 
 #include "engine/scan/scan.h"
 #include "paper/byte_tables.h"
@@ -16,30 +18,36 @@ using Shells = std::vector<std::vector<Row>>;
 
 // Calls visit(flips) for every set of exactly `weight` of the low `bits` bits.
 template <class Visit>
-void visit_subsets(std::size_t bits, std::size_t weight, Visit visit) {
+void visit_subsets(std::size_t bits, std::size_t weight, Checkpoint& checkpoint, Visit visit) {
     if (weight > bits) return;
     if (weight == 0) return visit(Key{0});
     const std::uint64_t limit = std::uint64_t{1} << bits;
     for (std::uint64_t set = (std::uint64_t{1} << weight) - 1; set < limit;) {
-        visit(static_cast<Key>(set));
-        // The next larger number with as many bits set (Gosper).
-        const std::uint64_t lowest = set & (~set + 1);
-        const std::uint64_t ripple = set + lowest;
-        set = ripple | (((set ^ ripple) / lowest) >> 2);
+        for (std::size_t i = 0; i < piece_buckets && set < limit; ++i) {
+            visit(static_cast<Key>(set));
+            // The next larger number with as many bits set (Gosper).
+            const std::uint64_t lowest = set & (~set + 1);
+            const std::uint64_t ripple = set + lowest;
+            set = ripple | (((set ^ ripple) / lowest) >> 2);
+        }
+        count(checkpoint, piece_buckets * bucket_bytes);
     }
 }
 
 }  // namespace
 
-Answer hamming_ranking(const Codes& codes, const double* costs, std::size_t k) {
+Answer hamming_ranking(const Codes& codes, const double* costs, std::size_t k,
+                       Checkpoint& checkpoint) {
     clean_vector_state();
     const std::vector<std::uint8_t> query = cheapest_code(costs, codes.n_bits, codes.order);
     Shells shells(codes.n_bits + 1);
-    for (std::size_t i = 0; i < codes.n; ++i) {
-        const std::size_t d = hamming_distance(codes.row(i), query.data(), codes.n_bytes());
-        // A full shell needs no more rows than K: later ones come after those in it.
-        if (shells[d].size() < k) shells[d].push_back(static_cast<Row>(i));
-    }
+    in_pieces(codes.n, checkpoint, [&](std::size_t first, std::size_t n) {
+        for (std::size_t i = first; i < first + n; ++i) {
+            const std::size_t d = hamming_distance(codes.row(i), query.data(), codes.n_bytes());
+            // A full shell needs no more rows than K: later ones come after those in it.
+            if (shells[d].size() < k) shells[d].push_back(static_cast<Row>(i));
+        }
+    });
     Answer answer;
     answer.counters.candidates = codes.n;
     for (std::size_t d = 0; d < shells.size(); ++d) {
@@ -54,8 +62,11 @@ Answer hamming_ranking(const Codes& codes, const double* costs, std::size_t k) {
 // One query of MIH.
 class MultiIndexHashing::Search {
 public:
-    Search(MultiIndexHashing& index, const double* costs, std::size_t k)
+    Search(const MultiIndexHashing& index, MetRows& met, const double* costs, std::size_t k,
+           Checkpoint& checkpoint)
         : index_(index),
+          met_(met),
+          checkpoint_(checkpoint),
           k_(k),
           query_(cheapest_code(costs, index.codes_.n_bits, index.codes_.order)),
           distances_(costs, index.codes_.n_bits, index.codes_.order),
@@ -68,13 +79,13 @@ public:
     Answer run(Culled culled) {
         const std::size_t radius = grow_radius();
         Answer answer;
-        for (Row row : rows_to_rank(radius, culled)) {
+        for_each_row(rows_to_rank(radius, culled), checkpoint_, [&](Row row) {
             answer.neighbours.push_back({distances_.distance(index_.codes_.row(row)), row});
-        }
-        std::sort(answer.neighbours.begin(), answer.neighbours.end(), nearer);
+        });
+        sort_by_distance(answer.neighbours, checkpoint_);
         answer.neighbours.resize(std::min(k_, answer.neighbours.size()));
         answer.counters = counters_;
-        index_.met_.forget();
+        met_.forget();
         return answer;
     }
 
@@ -87,9 +98,11 @@ private:
         std::size_t within = 0;
         for (std::size_t r = 0;; ++r) {
             const SubstringTable& table = index_.tables_[r % m];
-            visit_subsets(table.substring().bits, r / m, [&](Key flips) {
+            // A call for each bucket would cost 4 % of a query.
+            const auto probe = [&](Key flips) __attribute__((always_inline)) {
                 meet(table.bucket(keys_[r % m] ^ flips));
-            });
+            };
+            visit_subsets(table.substring().bits, r / m, checkpoint_, probe);
             ++counters_.rounds;
             // Every code at distance r is known now. At n_bits that is every code: K > n ends there.
             within += shells_[r].size();
@@ -100,29 +113,33 @@ private:
     void meet(std::span<const Row> bucket) {
         ++counters_.buckets;
         counters_.empty_buckets += bucket.empty();
-        for (Row row : bucket) {
-            if (!index_.met_.meet(row)) {
+        for_each_row(bucket, checkpoint_, [&](Row row) {
+            if (!met_.meet(row)) {
                 ++counters_.duplicates;
-                continue;
+                return;
             }
             ++counters_.candidates;
             const std::uint8_t* code = index_.codes_.row(row);
             shells_[hamming_distance(code, query_.data(), index_.codes_.n_bytes())].push_back(row);
-        }
+        });
     }
 
     std::vector<Row> rows_to_rank(std::size_t radius, Culled culled) {
         const std::size_t last = culled == Culled::met ? shells_.size() - 1 : radius;
         std::vector<Row> rows;
         for (std::size_t d = 0; d <= last; ++d) {
-            std::sort(shells_[d].begin(), shells_[d].end());
+            sort_checked(shells_[d].size(), checkpoint_, std::less<Row>(), [&](const auto& before) {
+                std::sort(shells_[d].begin(), shells_[d].end(), before);
+            });
             rows.insert(rows.end(), shells_[d].begin(), shells_[d].end());
         }
         if (culled == Culled::found) rows.resize(std::min(k_, rows.size()));
         return rows;
     }
 
-    MultiIndexHashing& index_;
+    const MultiIndexHashing& index_;
+    MetRows& met_;
+    Checkpoint& checkpoint_;
     std::size_t k_;
     std::vector<std::uint8_t> query_;
     std::vector<Key> keys_;  // of the query, by table
@@ -131,15 +148,18 @@ private:
     Counters counters_;
 };
 
-MultiIndexHashing::MultiIndexHashing(const Codes& codes, std::size_t m)
-    : codes_(codes), tables_(split_tables(codes, m)), met_(codes.n) {}
+MultiIndexHashing::MultiIndexHashing(const Codes& codes, std::size_t m, Checkpoint& checkpoint)
+    : codes_(codes), tables_(split_tables(codes, m, checkpoint)), spare_(codes.n) {}
 
-Answer MultiIndexHashing::search(const double* costs, std::size_t k, Culled culled) {
+Answer MultiIndexHashing::search(const double* costs, std::size_t k, Culled culled,
+                                 Checkpoint& checkpoint) {
     clean_vector_state();
     const std::size_t wanted = std::min(k, codes_.n);
     if (wanted == 0) return {};
-    const std::lock_guard lock(mutex_);
-    return Search(*this, costs, wanted).run(culled);
+    std::unique_ptr<MetRows> met = spare_.take();
+    Answer answer = Search(*this, *met, costs, wanted, checkpoint).run(culled);
+    spare_.give_back(std::move(met));
+    return answer;
 }
 
 }  // namespace bitweigh::paper

@@ -5,16 +5,17 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 #include <vector>
 
 #include "paper/candidates.h"
+#include "paper/scratch.h"
 #include "paper/substring_table.h"
 
 namespace bitweigh::paper {
 
 // The k codes nearest to the cheapest code by Hamming distance; ties go to the lowest row.
-Answer hamming_ranking(const Codes& codes, const double* costs, std::size_t k);
+Answer hamming_ranking(const Codes& codes, const double* costs, std::size_t k,
+                       Checkpoint& checkpoint);
 
 // What MIH ranks by weighted distance. The paper does not say; it decides the precision.
 enum class Culled {
@@ -25,16 +26,15 @@ enum class Culled {
 
 class MultiIndexHashing {
 public:
-    MultiIndexHashing(const Codes& codes, std::size_t m);
-    Answer search(const double* costs, std::size_t k, Culled culled);
+    MultiIndexHashing(const Codes& codes, std::size_t m, Checkpoint& checkpoint);
+    Answer search(const double* costs, std::size_t k, Culled culled, Checkpoint& checkpoint);
 
 private:
     class Search;
 
     Codes codes_;
     std::vector<SubstringTable> tables_;
-    std::mutex mutex_;  // guards met_
-    MetRows met_;
+    SpareScratch<MetRows> spare_;
 };
 
 }  // namespace bitweigh::paper

@@ -1,6 +1,8 @@
 #include "paper/miwq.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "engine/scan/scan.h"
 #include "paper/bucket_queue.h"
@@ -8,10 +10,10 @@
 
 namespace bitweigh::paper {
 
-SingleIndex::SingleIndex(const Codes& codes)
-    : codes_(codes), table_(codes, Substring{0, codes.n_bits}) {}
+SingleIndex::SingleIndex(const Codes& codes, Checkpoint& checkpoint)
+    : codes_(codes), table_(codes, Substring{0, codes.n_bits}, checkpoint) {}
 
-Answer SingleIndex::search(const double* costs, std::size_t k) const {
+Answer SingleIndex::search(const double* costs, std::size_t k, Checkpoint& checkpoint) const {
     Answer answer;
     // As printed it would look for K > n rows for ever: it ends when all rows are found.
     const std::size_t wanted = std::min(k, codes_.n);
@@ -19,28 +21,32 @@ Answer SingleIndex::search(const double* costs, std::size_t k) const {
     while (answer.neighbours.size() < wanted) {
         const Bucket code = pri_que.pop();
         const std::span<const Row> found = table_.bucket(code.key);
-        ++answer.counters.buckets;
+        count_round(++answer.counters.buckets, 1, checkpoint);
         answer.counters.empty_buckets += found.empty();
         answer.counters.candidates += found.size();
         // All rows of a bucket are equally far; the last bucket is cut to K.
-        for (Row row : found) {
+        for_each_row(found, checkpoint, [&](Row row) {
             if (answer.neighbours.size() < wanted) answer.neighbours.push_back({code.cost, row});
-        }
+        });
     }
     // Buckets of equal cost come in no particular order.
-    std::sort(answer.neighbours.begin(), answer.neighbours.end(), nearer);
+    sort_by_distance(answer.neighbours, checkpoint);
     return answer;
 }
 
-MultiIndex::MultiIndex(const Codes& codes, std::size_t m)
-    : codes_(codes), tables_(split_tables(codes, m)), met_(codes.n) {}
+MultiIndex::MultiIndex(const Codes& codes, std::size_t m, Checkpoint& checkpoint)
+    : codes_(codes), tables_(split_tables(codes, m, checkpoint)), spare_(codes.n) {}
 
-Answer MultiIndex::search(const double* costs, std::size_t k, QueueOrder order) {
+Answer MultiIndex::search(const double* costs, std::size_t k, QueueOrder order,
+                          Checkpoint& checkpoint) {
     clean_vector_state();
     const std::size_t wanted = std::min(k, codes_.n);
     if (wanted == 0) return {};
-    const std::lock_guard lock(mutex_);
-    return TableMerge<BucketQueue>(codes_, tables_, met_, costs, wanted, order).run();
+    std::unique_ptr<MetRows> met = spare_.take();
+    TableMerge<BucketQueue> merge(codes_, tables_, *met, costs, wanted, order, checkpoint);
+    Answer answer = merge.run();
+    spare_.give_back(std::move(met));
+    return answer;
 }
 
 }  // namespace bitweigh::paper

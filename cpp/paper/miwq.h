@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 #include <vector>
 
 #include "engine/types.h"
 #include "paper/candidates.h"
 #include "paper/queue_order.h"
+#include "paper/scratch.h"
 #include "paper/substring_table.h"
 
 namespace bitweigh::paper {
@@ -15,8 +15,8 @@ namespace bitweigh::paper {
 // Alg. 1: buckets of one table over the whole code until K rows are found. At most 32 bits.
 class SingleIndex {
 public:
-    explicit SingleIndex(const Codes& codes);
-    Answer search(const double* costs, std::size_t k) const;
+    SingleIndex(const Codes& codes, Checkpoint& checkpoint);
+    Answer search(const double* costs, std::size_t k, Checkpoint& checkpoint) const;
 
 private:
     Codes codes_;
@@ -26,15 +26,14 @@ private:
 // Alg. 2: m tables over disjoint substrings of ceil(b / m) or floor(b / m) bits.
 class MultiIndex {
 public:
-    MultiIndex(const Codes& codes, std::size_t m);
+    MultiIndex(const Codes& codes, std::size_t m, Checkpoint& checkpoint);
     std::size_t m() const { return tables_.size(); }
-    Answer search(const double* costs, std::size_t k, QueueOrder order);
+    Answer search(const double* costs, std::size_t k, QueueOrder order, Checkpoint& checkpoint);
 
 private:
     Codes codes_;
     std::vector<SubstringTable> tables_;
-    std::mutex mutex_;  // guards met_
-    MetRows met_;
+    SpareScratch<MetRows> spare_;
 };
 
 }  // namespace bitweigh::paper

@@ -4,7 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <memory>
+#include <utility>
 
 #include "engine/scan/scan.h"
 #include "paper/byte_tables.h"
@@ -71,8 +72,13 @@ std::size_t pq_tables_by_rule(std::size_t n_bits, std::size_t n) {
 // One query with PQTable's own merge.
 class PqTable::Search {
 public:
-    Search(PqTable& index, const double* costs, std::size_t k)
-        : index_(index), k_(k), distances_(costs, index.codes_.n_bits, index.codes_.order) {
+    Search(const PqTable& index, std::vector<std::uint16_t>& meetings, const double* costs,
+           std::size_t k, Checkpoint& checkpoint)
+        : index_(index),
+          meetings_(meetings),
+          checkpoint_(checkpoint),
+          k_(k),
+          distances_(costs, index.codes_.n_bits, index.codes_.order) {
         for (const SubstringTable& table : index.tables_) {
             queues_.emplace_back(costs, table.substring());
         }
@@ -83,7 +89,7 @@ public:
         }
         Answer answer{nearest(), counters_};
         for (const Neighbour& one : scored_) {
-            index_.meetings_[static_cast<std::size_t>(one.id)] = 0;
+            meetings_[static_cast<std::size_t>(one.id)] = 0;
         }
         return answer;
     }
@@ -91,7 +97,7 @@ public:
 private:
     // False once a table has no bucket left: then every row was met there. (K > n ends here.)
     bool next_round() {
-        ++counters_.rounds;
+        count_round(++counters_.rounds, queues_.size(), checkpoint_);
         for (std::size_t t = 0; t < queues_.size(); ++t) {
             if (queues_[t].empty()) return false;
             meet(index_.tables_[t].bucket(queues_[t].pop().key));
@@ -103,8 +109,8 @@ private:
     void meet(std::span<const Row> bucket) {
         ++counters_.buckets;
         counters_.empty_buckets += bucket.empty();
-        for (Row row : bucket) {
-            std::uint16_t& meetings = index_.meetings_[row];
+        for_each_row(bucket, checkpoint_, [&](Row row) {
+            std::uint16_t& meetings = meetings_[row];
             if (meetings == 0) {
                 ++counters_.candidates;
                 scored_.push_back({distances_.distance(index_.codes_.row(row)), row});
@@ -112,17 +118,19 @@ private:
                 ++counters_.duplicates;
             }
             if (++meetings == queues_.size()) ++in_all_tables_;
-        }
+        });
     }
 
     std::vector<Neighbour> nearest() const {
         std::vector<Neighbour> sorted = scored_;
-        std::sort(sorted.begin(), sorted.end(), nearer);
+        sort_by_distance(sorted, checkpoint_);
         sorted.resize(std::min(k_, sorted.size()));
         return sorted;
     }
 
-    PqTable& index_;
+    const PqTable& index_;
+    std::vector<std::uint16_t>& meetings_;
+    Checkpoint& checkpoint_;
     std::size_t k_;
     ByteTables<double> distances_;
     std::vector<SubCodeQueue> queues_;
@@ -131,24 +139,32 @@ private:
     Counters counters_;
 };
 
-PqTable::PqTable(const Codes& codes, std::size_t n_tables)
-    : codes_(codes), tables_(split_tables(codes, n_tables)), met_(codes.n), meetings_(codes.n) {}
+PqTable::PqTable(const Codes& codes, std::size_t n_tables, Checkpoint& checkpoint)
+    : codes_(codes),
+      tables_(split_tables(codes, n_tables, checkpoint)),
+      spare_met_(codes.n),
+      spare_meetings_(codes.n) {}
 
-Answer PqTable::search(const double* costs, std::size_t k) {
+Answer PqTable::search(const double* costs, std::size_t k, Checkpoint& checkpoint) {
     clean_vector_state();
     const std::size_t wanted = std::min(k, codes_.n);
     if (wanted == 0) return {};
-    const std::lock_guard lock(mutex_);
-    return Search(*this, costs, wanted).run();
+    std::unique_ptr<std::vector<std::uint16_t>> meetings = spare_meetings_.take();
+    Answer answer = Search(*this, *meetings, costs, wanted, checkpoint).run();
+    spare_meetings_.give_back(std::move(meetings));
+    return answer;
 }
 
-Answer PqTable::search_max_heap(const double* costs, std::size_t k) {
+Answer PqTable::search_max_heap(const double* costs, std::size_t k, Checkpoint& checkpoint) {
     clean_vector_state();
     const std::size_t wanted = std::min(k, codes_.n);
     if (wanted == 0) return {};
-    const std::lock_guard lock(mutex_);
-    return TableMerge<SubCodeQueue>(codes_, tables_, met_, costs, wanted, QueueOrder::ascending)
-        .run();
+    std::unique_ptr<MetRows> met = spare_met_.take();
+    TableMerge<SubCodeQueue> merge(codes_, tables_, *met, costs, wanted, QueueOrder::ascending,
+                                   checkpoint);
+    Answer answer = merge.run();
+    spare_met_.give_back(std::move(met));
+    return answer;
 }
 
 }  // namespace bitweigh::paper

@@ -8,12 +8,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <queue>
 #include <vector>
 
 #include "paper/bucket_queue.h"
 #include "paper/candidates.h"
+#include "paper/scratch.h"
 #include "paper/substring_table.h"
 
 namespace bitweigh::paper {
@@ -59,22 +59,21 @@ std::size_t pq_tables_by_rule(std::size_t n_bits, std::size_t n);
 
 class PqTable {
 public:
-    PqTable(const Codes& codes, std::size_t n_tables);
+    PqTable(const Codes& codes, std::size_t n_tables, Checkpoint& checkpoint);
 
     // PQTable's merge: the next bucket of each table in turn. A row met in all tables is at least
     // as near as any row not met at all, so once K rows were, the answer is among the rows met.
-    Answer search(const double* costs, std::size_t k);
+    Answer search(const double* costs, std::size_t k, Checkpoint& checkpoint);
     // PQTable_max_heap: the merge of Alg. 2.
-    Answer search_max_heap(const double* costs, std::size_t k);
+    Answer search_max_heap(const double* costs, std::size_t k, Checkpoint& checkpoint);
 
 private:
     class Search;
 
     Codes codes_;
     std::vector<SubstringTable> tables_;
-    std::mutex mutex_;  // guards what follows
-    MetRows met_;
-    std::vector<std::uint16_t> meetings_;  // by row; all 0 between queries
+    SpareScratch<MetRows> spare_met_;
+    SpareScratch<std::vector<std::uint16_t>> spare_meetings_;  // by row; all 0 between queries
 };
 
 }  // namespace bitweigh::paper

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "paper/checked_loops.h"
+
 namespace bitweigh::paper {
 
 Key key_of(const std::uint8_t* code, const Substring& substring, BitOrder order) {
@@ -16,7 +18,8 @@ Key key_of(const std::uint8_t* code, const Substring& substring, BitOrder order)
     return key;
 }
 
-SubstringTable::SubstringTable(const Codes& codes, const Substring& substring)
+SubstringTable::SubstringTable(const Codes& codes, const Substring& substring,
+                               Checkpoint& checkpoint)
     : substring_(substring) {
     // Up to four keys for each row an array over all keys is the smaller table.
     const std::size_t row_bits = static_cast<std::size_t>(std::bit_width(codes.n)) + 1;
@@ -24,25 +27,34 @@ SubstringTable::SubstringTable(const Codes& codes, const Substring& substring)
     low_bits_ = substring.bits - directory_bits;
 
     std::vector<Key> keys(codes.n);
-    for (std::size_t i = 0; i < codes.n; ++i) {
-        keys[i] = key_of(codes.row(i), substring, codes.order);
-    }
+    in_pieces(codes.n, checkpoint, [&](std::size_t first, std::size_t n) {
+        for (std::size_t i = first; i < first + n; ++i) {
+            keys[i] = key_of(codes.row(i), substring, codes.order);
+        }
+    });
     // Counting sort by the leading bits keeps the rows of a directory entry in ascending order.
     starts_.assign((std::size_t{1} << directory_bits) + 1, 0);
-    for (Key key : keys) ++starts_[(key >> low_bits_) + 1];
+    in_pieces(codes.n, checkpoint, [&](std::size_t first, std::size_t n) {
+        for (std::size_t i = first; i < first + n; ++i) ++starts_[(keys[i] >> low_bits_) + 1];
+    });
     std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
     rows_.resize(codes.n);
     std::vector<std::uint32_t> next(starts_.begin(), starts_.end() - 1);
-    for (std::size_t i = 0; i < codes.n; ++i) {
-        rows_[next[keys[i] >> low_bits_]++] = static_cast<Row>(i);
-    }
+    in_pieces(codes.n, checkpoint, [&](std::size_t first, std::size_t n) {
+        for (std::size_t i = first; i < first + n; ++i) {
+            rows_[next[keys[i] >> low_bits_]++] = static_cast<Row>(i);
+        }
+    });
     if (low_bits_ == 0) return;
+    const auto by_key = [&](Row a, Row b) { return keys[a] < keys[b]; };
     for (std::size_t entry = 0; entry + 1 < starts_.size(); ++entry) {
-        std::stable_sort(rows_.begin() + starts_[entry], rows_.begin() + starts_[entry + 1],
-                         [&](Row a, Row b) { return keys[a] < keys[b]; });
+        const std::span<Row> own(rows_.data() + starts_[entry], starts_[entry + 1] - starts_[entry]);
+        sort_checked(own.size(), checkpoint, by_key, [&](const auto& before) {
+            std::stable_sort(own.begin(), own.end(), before);
+        });
     }
     keys_.reserve(codes.n);
-    for (Row row : rows_) keys_.push_back(keys[row]);
+    for_each_row(rows_, checkpoint, [&](Row row) { keys_.push_back(keys[row]); });
 }
 
 std::span<const Row> SubstringTable::bucket(Key key) const {
@@ -66,13 +78,14 @@ std::size_t substrings_by_rule(std::size_t n_bits, std::size_t n) {
     return std::min(n_bits, std::max(by_rule, least));
 }
 
-std::vector<SubstringTable> split_tables(const Codes& codes, std::size_t m) {
+std::vector<SubstringTable> split_tables(const Codes& codes, std::size_t m,
+                                         Checkpoint& checkpoint) {
     std::vector<SubstringTable> tables;
     tables.reserve(m);
     std::size_t first = 0;
     for (std::size_t t = 0; t < m; ++t) {
         const std::size_t bits = codes.n_bits / m + (t < codes.n_bits % m ? 1 : 0);
-        tables.emplace_back(codes, Substring{first, bits});
+        tables.emplace_back(codes, Substring{first, bits}, checkpoint);
         first += bits;
     }
     return tables;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/bits.h"
+#include "engine/parallel.h"
 #include "engine/types.h"
 
 namespace bitweigh::paper {
@@ -41,7 +42,7 @@ Key key_of(const std::uint8_t* code, const Substring& substring, BitOrder order)
 
 class SubstringTable {
 public:
-    SubstringTable(const Codes& codes, const Substring& substring);
+    SubstringTable(const Codes& codes, const Substring& substring, Checkpoint& checkpoint);
 
     const Substring& substring() const { return substring_; }
 
@@ -61,6 +62,7 @@ private:
 std::size_t substrings_by_rule(std::size_t n_bits, std::size_t n);
 
 // A table for each of m disjoint substrings of ceil(b / m) or floor(b / m) bits.
-std::vector<SubstringTable> split_tables(const Codes& codes, std::size_t m);
+std::vector<SubstringTable> split_tables(const Codes& codes, std::size_t m,
+                                         Checkpoint& checkpoint);
 
 }  // namespace bitweigh::paper

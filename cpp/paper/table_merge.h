@@ -33,14 +33,16 @@ struct Unwatched {
 template <class Queue, class Watch = Unwatched>
 class TableMerge {
 public:
-    // 1 <= k <= codes.n; `met` is empty before and after.
+    // 1 <= k <= codes.n; `met` is empty before, and after a run that did not throw.
     TableMerge(const Codes& codes, const std::vector<SubstringTable>& tables, MetRows& met,
-               const double* costs, std::size_t k, QueueOrder order, Watch watch = {})
+               const double* costs, std::size_t k, QueueOrder order, Checkpoint& checkpoint,
+               Watch watch = {})
         : codes_(codes),
           tables_(tables),
           met_(met),
           distances_(costs, codes.n_bits, codes.order),
           order_(order),
+          checkpoint_(checkpoint),
           max_heap_(k),
           code_(tables.size()),
           increase_(tables.size()),
@@ -54,7 +56,7 @@ public:
     Answer run() {
         while (!satisfied_ && next_round()) probe_round();
         met_.forget();
-        return {max_heap_.take_sorted(), counters_};
+        return {max_heap_.take_sorted(checkpoint_), counters_};
     }
 
 private:
@@ -74,7 +76,7 @@ private:
             return order_ == QueueOrder::ascending ? increase_[a] < increase_[b]
                                                    : increase_[a] > increase_[b];
         });
-        ++counters_.rounds;
+        count_round(++counters_.rounds, tables_.size(), checkpoint_);
         return true;
     }
 
@@ -93,14 +95,14 @@ private:
     void insert(std::span<const Row> bucket) {
         ++counters_.buckets;
         counters_.empty_buckets += bucket.empty();
-        for (Row row : bucket) {
+        for_each_row(bucket, checkpoint_, [&](Row row) {
             if (!met_.meet(row)) {
                 ++counters_.duplicates;
-                continue;
+                return;
             }
             ++counters_.candidates;
             max_heap_.insert(distances_.distance(codes_.row(row)), row);
-        }
+        });
     }
 
     const Codes& codes_;
@@ -108,6 +110,7 @@ private:
     MetRows& met_;
     ByteTables<double> distances_;
     QueueOrder order_;
+    Checkpoint& checkpoint_;
     MaxHeap max_heap_;
     std::vector<Queue> pri_que_;
     std::vector<Bucket> code_;            // this round's bucket of each table

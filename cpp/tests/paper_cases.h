@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <limits>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "tests/check.h"
 #include "engine/bits.h"
+#include "engine/parallel.h"
 #include "paper/substring_table.h"
 
 namespace bitweigh::test {
@@ -22,6 +24,10 @@ using paper::Substring;
 using paper::SubstringTable;
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// Nobody interrupts these tests.
+inline std::atomic<bool> never = false;
+inline Checkpoint unchecked(never, nullptr);
 
 // The two costs of one bit.
 using Pair = std::pair<double, double>;

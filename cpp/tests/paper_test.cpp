@@ -106,11 +106,12 @@ Trace watch(const Case& c, const std::vector<SubstringTable>& tables, std::size_
     const Watch note = [&](const paper::Probe& probe) {
         paper::MaxHeap heap = probe.max_heap;
         trace.probes.push_back({probe.table, probe.bucket.key, probe.bucket.cost, probe.s_hat,
-                                distances_of(heap.take_sorted())});
+                                distances_of(heap.take_sorted(unchecked))});
     };
     const paper::Codes codes = c.codes();
     paper::MetRows met(c.n);
-    paper::TableMerge<Queue, Watch> merge(codes, tables, met, c.costs.data(), k, order, note);
+    paper::TableMerge<Queue, Watch> merge(codes, tables, met, c.costs.data(), k, order, unchecked,
+                                              note);
     trace.answer = merge.run();
     return trace;
 }
@@ -302,7 +303,8 @@ void test_merges() {
     for (const CostKind& kind : kinds) {
         for (int repeat = 0; repeat < 60; ++repeat) {
             const Case c = make_case(rng, kind);
-            const std::vector<SubstringTable> tables = paper::split_tables(c.codes(), c.m);
+            const std::vector<SubstringTable> tables =
+                paper::split_tables(c.codes(), c.m, unchecked);
             const Truth truth(c, tables);
             std::vector<Watched> ours;
             for (const QueueOrder order : {QueueOrder::ascending, QueueOrder::descending}) {
