@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/bits.h"
 #include "engine/types.h"
@@ -22,6 +23,21 @@ using Codes = Input<std::uint8_t, 2>;
 using Blocks = Input<std::uint8_t, 1>;
 using Ids = Input<Id, 1>;
 using Costs = Input<double, 3>;
+
+// Objects that hold a T, as pointers to it; null for None.
+//
+// Arguments are no std::vector: nanobind converts those where nothing may be thrown, and so a lack of
+// memory would end the process.
+template <class T>
+using Objects = nanobind::typed<nanobind::sequence, T>;
+template <class T>
+std::vector<const T*> pointers_of(const nanobind::sequence& objects) {
+    std::vector<const T*> pointers;
+    for (nanobind::handle object : objects) {
+        pointers.push_back(object.is_none() ? nullptr : nanobind::cast<const T*>(object));
+    }
+    return pointers;
+}
 
 BitOrder order_named(const std::string& name);
 

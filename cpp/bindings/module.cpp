@@ -66,7 +66,7 @@ void write_counters(const std::vector<SearchCounters>& counters, std::int64_t* o
     }
 }
 
-using AllowedList = std::optional<std::vector<const AllowedArrays*>>;
+using AllowedList = std::optional<Objects<AllowedArrays>>;
 
 // What every kind of search is asked with, and how.
 struct Ask {
@@ -105,11 +105,13 @@ SearchRequest request_of(const Ask& ask, std::size_t k, DeniedSegments& filtered
     }
     std::span<const Segment> segments = ask.segments.segments.views();
     if (ask.allowed) {
-        if (ask.allowed->size() != segments.size()) {
+        const std::vector<const AllowedArrays*> allowed = pointers_of<AllowedArrays>(*ask.allowed);
+        if (allowed.size() != segments.size()) {
             throw std::invalid_argument("a filter must be given for each segment");
         }
         for (std::size_t s = 0; s < segments.size(); ++s) {
-            allow(*(*ask.allowed)[s], *ask.segments.arrays[s], filtered);
+            if (!allowed[s]) throw std::invalid_argument("a filter must not be None");
+            allow(*allowed[s], *ask.segments.arrays[s], filtered);
         }
         segments = filtered.views();
     }

@@ -91,7 +91,7 @@ struct SegmentArrays {
     Segment view;
 
     SegmentArrays(Blocks blocks_in, StoredIds ids_in, std::optional<Input<Row, 1>> by_id_in,
-                  std::size_t n_bits, const std::vector<const BandArrays*>& bands_in)
+                  std::size_t n_bits, const Objects<BandArrays>& bands_in)
         : blocks(std::move(blocks_in)),
           ids(std::move(ids_in)),
           by_id(std::move(by_id_in)),
@@ -108,7 +108,10 @@ struct SegmentArrays {
         }
         check_blocks(blocks);
         std::vector<bool> covered(n_bits);
-        for (const BandArrays* band : bands_in) add_band(*band, n_bits, covered);
+        for (const BandArrays* band : pointers_of<BandArrays>(bands_in)) {
+            if (!band) throw std::invalid_argument("a band must not be None");
+            add_band(*band, n_bits, covered);
+        }
         view = {{blocks.data(), column_of(ids), rows, nullptr}, bands};
     }
     // The view points into `bands`.
@@ -181,13 +184,16 @@ struct SegmentList {
     std::vector<const DeniedArrays*> removed;  // null where nothing was
     DeniedSegments segments;
 
-    SegmentList(std::vector<const SegmentArrays*> arrays_in,
-                std::vector<const DeniedArrays*> removed_in)
-        : arrays(std::move(arrays_in)), removed(std::move(removed_in)) {
+    SegmentList(const Objects<SegmentArrays>& arrays_in, const nanobind::sequence& removed_in)
+        : arrays(pointers_of<SegmentArrays>(arrays_in)),
+          removed(pointers_of<DeniedArrays>(removed_in)) {
         if (arrays.size() != removed.size()) {
             throw std::invalid_argument("there must be removed rows, or none, for each segment");
         }
-        for (std::size_t s = 0; s < arrays.size(); ++s) segments.push_back(*arrays[s], removed[s]);
+        for (std::size_t s = 0; s < arrays.size(); ++s) {
+            if (!arrays[s]) throw std::invalid_argument("a segment must not be None");
+            segments.push_back(*arrays[s], removed[s]);
+        }
     }
 
     // Where the row with this id is, unless it was removed.

@@ -116,7 +116,7 @@ void bind_segments(nb::module_& m) {
             "first"_a, "rows"_a);
     nb::class_<SegmentArrays>(m, "Segment", "Rows in blocks with their ids; immutable.")
         .def(nb::init<Blocks, StoredIds, std::optional<Input<Row, 1>>, std::size_t,
-                      std::vector<const BandArrays*>>(),
+                      Objects<BandArrays>>(),
              "blocks"_a, "ids"_a, "by_id"_a.none(), "n_bits"_a, "bands"_a);
 
     nb::class_<DeniedArrays>(m, "DeniedRows", "Rows that a search may not return; immutable.")
@@ -136,7 +136,7 @@ void bind_segments(nb::module_& m) {
             },
             "denied"_a, "blocks"_a.none());
     nb::class_<SegmentList>(m, "SegmentList", "Segments in the order of a search; immutable.")
-        .def(nb::init<std::vector<const SegmentArrays*>, std::vector<const DeniedArrays*>>(),
+        .def(nb::init<Objects<SegmentArrays>, nb::sequence>(),
              nb::sig("def __init__(self, segments: Sequence[Segment], "
                      "removed: Sequence[DeniedRows | None]) -> None"),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());

@@ -1,0 +1,243 @@
+"""Injects failures into operations, one after the other, and says what came of it.
+
+For test_injected_failures.py, which runs it as `injection_server.py KIND SEED COUNT SCRATCH [FIRST]`.
+KIND is "allocations", for which failing_allocations.c is preloaded, or "interrupts". It prints a line
+of JSON for each operation; a crash or a hang ends the process after the name of the operation.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import faulthandler
+import gc
+import itertools
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from injection_operations import OPERATIONS, MakeScene
+from injection_scenes import Scene, Trial
+
+HANGS_AFTER = 60.0
+# Injections into a scene before the next one is made.
+PER_SCENE = 40
+# Code whose allocations fail: ours, and the `operator new` of all C++. Of NumPy's only the data of arrays:
+# without the rest `array[rows] = 1` raises SystemError or crashes (NumPy 2.4.6). And none of CPython's.
+FAILING = ("_core.", "libstdc++")
+
+
+@dataclass
+class Tally:
+    """What came of the injections into an operation."""
+
+    operation: str
+    seconds: float = 0.0
+    injected: int = 0
+    fired: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+
+class Allocations:
+    """Makes allocations fail."""
+
+    def __init__(self) -> None:
+        self.shim: Any = ctypes.CDLL(None)
+        self.shim.watch_calls_from.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+        self.shim.seek_caller_of.argtypes = [ctypes.c_size_t]
+        self.shim.fail_allocation.argtypes = [ctypes.c_long, ctypes.c_int]
+        self.shim.allocations_counted.restype = ctypes.c_long
+        self.shim.allocations_failed.restype = ctypes.c_long
+        watched = 0
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            place, rights, *_, name = line.split()
+            if "x" in rights and any(library in Path(name).name for library in FAILING):
+                begin, end = (int(part, 16) for part in place.split("-"))
+                watched += self.shim.watch_calls_from(begin, end)
+        assert watched >= len(FAILING), "the code to watch was not found"
+        for size, allocate in ((123_457, np.empty), (123_458, np.zeros)):
+            self.shim.seek_caller_of(size)
+            allocate(size, dtype=np.uint8)
+            assert self.shim.caller_was_seen(), "NumPy's allocation of arrays was not found"
+
+    def points(self, scene: Scene, rng: np.random.Generator) -> list[tuple[int, bool]]:
+        """Which allocations are to fail: all, or some where they are many."""
+        trial = scene.trial()
+        self.shim.fail_allocation(-1, 0)
+        trial.act()
+        self.shim.fail_no_more()
+        counted = int(self.shim.allocations_counted())
+        every = [(n, more) for n in range(1, counted + 1) for more in (False, True)]
+        rng.shuffle(every)
+        return every
+
+    def inject(self, trial: Trial, point: tuple[int, bool]) -> tuple[str, object, bool]:
+        """The outcome, the answer, whether it fired."""
+        answer = None
+        self.shim.fail_allocation(*point)
+        try:
+            answer = trial.act()
+            outcome = "answered"
+        except MemoryError:
+            outcome = "MemoryError"
+        except OSError as error:
+            outcome = "OSError" if error.errno == errno.ENOMEM else f"raised {error!r}"
+        except BaseException as error:
+            outcome = f"raised {error!r}"
+        finally:
+            self.shim.fail_no_more()
+        return outcome, answer, self.shim.allocations_failed() > 0
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+
+
+class Interrupts:
+    """Raises KeyboardInterrupt, or searches, in a signal handler."""
+
+    def __init__(self) -> None:
+        self.armed = False
+        self.fired = False
+        self.meanwhile: Callable[[], object] | None = None
+        signal.signal(signal.SIGALRM, self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if not self.armed:
+            return
+        self.armed = False
+        self.fired = True
+        if self.meanwhile is None:
+            raise KeyboardInterrupt
+        self.meanwhile()
+
+    def points(self, scene: Scene, rng: np.random.Generator) -> list[tuple[float, bool]]:
+        """After how many seconds to interrupt, and whether the handler searches instead."""
+        trial = scene.trial()
+        began = time.perf_counter()
+        trial.act()
+        took = time.perf_counter() - began
+        delays = rng.uniform(1e-6, 1.2 * took + 2e-5, PER_SCENE).tolist()
+        return [(delay, bool(rng.random() < 0.2)) for delay in delays]
+
+    def inject(self, trial: Trial, point: tuple[float, bool]) -> tuple[str, object, bool]:
+        """The outcome, the answer, whether it fired."""
+        delay, searches = point
+        index = trial.index
+        self.meanwhile = None
+        if searches and hasattr(index, "range_search"):
+            self.meanwhile = lambda: _search_anything(index)
+        answer = None
+        outcome = "interrupted"
+        self.fired = False
+        try:
+            self.armed = True
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            answer = trial.act()
+            self.armed = False
+            outcome = "answered"
+        except KeyboardInterrupt:
+            pass
+        except BaseException as error:
+            outcome = f"raised {error!r}"
+        self.armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return outcome, answer, self.fired
+
+    def close(self) -> None:
+        """Let no signal come later."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _search_anything(index: Any) -> None:  # noqa: ANN401
+    from injection_scenes import _COSTS, N_FEATURES
+
+    if hasattr(index, "hasher"):
+        index.search(np.ones((2, N_FEATURES)), 3)
+    else:
+        index.search(_COSTS, 7, method="probe")
+        index.range_search(_COSTS, 1.0)
+
+
+RIGHT = {"answered", "interrupted", "MemoryError", "OSError"}
+
+
+def things_left() -> tuple[int, int]:
+    """Open files and temporary files of this process."""
+    gc.collect()
+    return len(os.listdir("/proc/self/fd")), len(os.listdir(tempfile.gettempdir()))
+
+
+def run_scene(injector: Any, scene: Scene, most: int, rng: Any, tally: Tally) -> None:  # noqa: ANN401
+    """Inject up to `most` failures."""
+    scene.rehearse()
+    before = things_left()
+    for point in injector.points(scene, rng)[: min(most, PER_SCENE)]:
+        faulthandler.dump_traceback_later(HANGS_AFTER, exit=True)
+        trial = scene.trial()
+        print(json.dumps({"operation": tally.operation, "point": point}), flush=True)
+        outcome, answer, fired = injector.inject(trial, point)
+        tally.injected += 1
+        tally.fired += fired
+        tally.outcomes[outcome if outcome in RIGHT else "wrong"] += 1
+        if outcome not in RIGHT:
+            tally.failures.append(f"{point}: {outcome}")
+        try:
+            scene.check(trial, outcome == "answered", answer)
+        except Exception as error:
+            tally.failures.append(f"{point}, {outcome}: {error!r}"[:600])
+        del trial, answer
+    left = things_left()
+    if left != before:
+        tally.failures.append(f"open files and temporary files: {before} before, {left} after")
+
+
+def run_operation(injector: Any, make: MakeScene, number: int, seed: int, most: int) -> Tally:  # noqa: ANN401
+    """Inject failures into scenes of one operation until `most` of them fired."""
+    tally = Tally(str(number))
+    began = time.perf_counter()
+    for variation in itertools.count():
+        # Some operations allocate nothing that is made to fail.
+        if tally.fired >= most or (variation >= 3 and tally.fired == 0):
+            break
+        rng = np.random.default_rng([seed, number, variation])
+        scratch = Path(tempfile.mkdtemp(dir=sys.argv[4]))
+        try:
+            scene = make(rng, scratch)
+            tally.operation = scene.name
+            run_scene(injector, scene, most - tally.fired, rng, tally)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+            shutil.rmtree(scratch)
+    tally.seconds = round(time.perf_counter() - began, 3)
+    return tally
+
+
+def main() -> None:
+    """Go through the operations from the first on."""
+    kind, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    first = int(sys.argv[5]) if len(sys.argv) > 5 else 0
+    faulthandler.enable()
+    injector = Allocations() if kind == "allocations" else Interrupts()
+    most = -(-count // len(OPERATIONS))
+    for number, make in enumerate(OPERATIONS):
+        if number < first:
+            continue
+        tally = run_operation(injector, make, number, seed, most)
+        print(json.dumps({"done": number, **tally.__dict__}), flush=True)
+    injector.close()
+
+
+if __name__ == "__main__":
+    main()
