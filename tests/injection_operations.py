@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,7 @@ def _saved_index(rng: Rng, scratch: Path) -> Scene:
     new = old.copy()
     new.remove(new.ids[:3])
     new.add(_some_codes(rng))
+    new.build()  # a search builds what is missing, and it would be saved too
     template = None if rng.random() < 0.3 else scratch / "template"
     if template is not None:
         old.save(template)
@@ -281,4 +283,58 @@ OPERATIONS: list[MakeScene] = [
     _loaded_vectors,
     _embeddings,
     *map(_paper, ("MIWQ", "MIH", "PQTable")),
+]
+
+
+def _long(name: str, ask: Callable[[bitweigh.Index, np.ndarray[Any, Any]], object]) -> MakeScene:
+    """Something that takes longer than the engine goes without looking at signals."""
+
+    def make(rng: Rng, _: Path) -> Scene:
+        index = bitweigh.Index(N_BITS, bands=2, band_bits=8)
+        index.add(rng.integers(0, 256, (60_000, 3), dtype=np.uint8))
+        index.build()
+        costs, took = costs_for(rng, 100), 0.0
+        while took < 0.1:
+            costs = np.concatenate([costs, costs])
+            began = time.perf_counter()
+            ask(index, costs)
+            took = time.perf_counter() - began
+        return Scene(name, lambda: Trial(lambda: ask(index, costs), index))
+
+    return make
+
+
+def _long_build(rng: Rng, _: Path) -> Scene:
+    base = bitweigh.Index(N_BITS, bands=3, band_bits=8)
+    base.add(rng.integers(0, 256, (400_000, 3), dtype=np.uint8), rng.permutation(400_000))
+
+    def trial() -> Trial:
+        index = base.copy()
+        return Trial(index.build, index)
+
+    return Scene("long build", trial)
+
+
+def _long_paper(rng: Rng, _: Path) -> Scene:
+    codes = rng.integers(0, 256, (400, 3), dtype=np.uint8)
+    index, costs = paper.SingleIndex(codes, N_BITS), costs_for(rng, 2)
+
+    def search() -> object:
+        return index.search(costs, 40)
+
+    return Scene("long paper search", lambda: Trial(search, search))
+
+
+# For interrupts alone: signals that come while the engine works.
+LONG_OPERATIONS: list[MakeScene] = [
+    _long("long search auto", lambda index, costs: index.search(costs, 10, threads=1)),
+    _long(
+        "long search probe", lambda index, costs: index.search(costs, 10, method="probe", threads=1)
+    ),
+    _long(
+        "long search scan", lambda index, costs: index.search(costs, 3, method="scan", threads=2)
+    ),
+    _long("long range_search", lambda index, costs: index.range_search(costs, -14.0)),
+    _long_build,
+    _long_paper,
 ]

@@ -13,7 +13,7 @@ import pytest
 # A shell starts background jobs with SIGINT ignored, and children inherit that.
 START = """
 import os, signal, sys, time
-import numpy as np, bitweigh
+import numpy as np, bitweigh, bitweigh.paper
 signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
 """
@@ -74,6 +74,52 @@ SAVED = """
     assert index.search(np.ones((256, 2)), 1).ids.shape == (1,)
     print("usable", flush=True)
 """
+# A single query each that would take minutes, or a build that takes a second.
+PAPER_SEARCH = """
+costs = np.zeros((32, 2))
+costs[:, 1] = 1.0 + np.arange(32) * 1e-3
+codes = np.full((1, 4), 255, np.uint8)
+paper = bitweigh.paper
+if sys.argv[1] == "SingleIndex":
+    index = paper.SingleIndex(codes, 32)
+else:
+    index = getattr(paper, sys.argv[1])(codes, 32, m=1)
+print("ready", flush=True)
+try:
+    index.search(costs, 1)
+"""
+PAPER_SCAN = """
+codes = rng.integers(0, 256, (20_000, 8), dtype=np.uint8)
+costs = rng.standard_normal((64, 2))
+many = rng.integers(0, 256, (8_000_000, 8), dtype=np.uint8)
+print("ready", flush=True)
+try:
+    while True:
+        getattr(bitweigh.paper, sys.argv[1])(many, *((64,) if sys.argv[1][0].isupper() else (costs, 5)))
+"""
+PAPER_SCANNED = """
+    assert bitweigh.paper.linear_scan(codes, costs, 3).ids.shape == (3,)
+    print("usable", flush=True)
+"""
+PAPER_SEARCHED = """
+    # What the interrupted query met is forgotten.
+    assert index.search(-costs, 1).ids[0] == 0
+    print("usable", flush=True)
+"""
+LOOKUP = """
+n = 200_000
+index = bitweigh.Index(8)
+index.add(np.zeros((n, 1), dtype=np.uint8), rng.permutation(n))
+wanted = rng.integers(0, n, 30_000_000)
+print("ready", flush=True)
+try:
+    while True:
+        index.contains(wanted)
+"""
+LOOKED_UP = """
+    assert index.contains([0])[0]
+    print("usable", flush=True)
+"""
 
 
 def interrupt(script: str, wait: float, *arguments: str) -> float:
@@ -116,3 +162,17 @@ def test_ctrl_c_ends_a_long_build_and_leaves_the_index_usable(
 @pytest.mark.parametrize("wait", [0.01, 0.1, 0.4, 0.8])
 def test_ctrl_c_ends_a_long_save_and_leaves_nothing_behind(wait: float, tmp_path: Path) -> None:
     interrupt(SAVE + END + SAVED, wait, "", "", str(tmp_path / "index"))
+
+
+@pytest.mark.parametrize("method", ["SingleIndex", "MIWQ", "MIH", "PQTable"])
+def test_ctrl_c_ends_a_single_query_of_the_paper_s_methods(method: str) -> None:
+    interrupt(PAPER_SEARCH + END + PAPER_SEARCHED, 0.3, method)
+
+
+@pytest.mark.parametrize("method", ["linear_scan", "hamming_ranking", "MIWQ"])
+def test_ctrl_c_ends_a_scan_or_a_build_of_the_paper_s_methods(method: str) -> None:
+    interrupt(PAPER_SCAN + END + PAPER_SCANNED, 0.2, method)
+
+
+def test_ctrl_c_ends_a_long_lookup_by_id() -> None:
+    interrupt(LOOKUP + END + LOOKED_UP, 0.3)
