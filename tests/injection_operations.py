@@ -1,4 +1,4 @@
-"""The operations that failures are injected into, by name; injection_scenes.py says what of them."""
+"""The operations that failures are injected into; injection_scenes.py says what is checked."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def asking(name: str, ask: Callable[[bitweigh.Index, Rng], Callable[[], object]]
     return make
 
 
-def _search(method: Any, threads: int) -> MakeScene:  # noqa: ANN401
+def _search(method: Any, threads: int) -> MakeScene:
     def ask(index: bitweigh.Index, rng: Rng) -> Callable[[], object]:
         costs, k = costs_for(rng, int(rng.integers(1, 6))), int(rng.choice([1, 5, 40]))
         if threads > 1:

@@ -1,8 +1,8 @@
-"""What failures are injected into: one operation each, on a small index, and what it may leave behind.
+"""What failures are injected into: one operation each, and what it may leave behind.
 
-A scene is made from a generator of random numbers, so that a seed repeats it. Each of its trials begins
-with the same index and folder. After a trial the index holds what it held before or what it holds after
-the whole operation, and so does the folder, with no other files than those of the two.
+A scene is made from a generator of random numbers, so that a seed repeats it. Each of its trials
+begins with the same index and folder. After a trial the index holds what it held before or what it
+holds after the whole operation, and so does the folder, with no other files than those of the two.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ N_BITS = 24
 N_FEATURES = 12
 
 
-def as_bytes(value: Any) -> object:  # noqa: ANN401
+def as_bytes(value: Any) -> object:
     """A result, down to the bytes of its arrays, so that equal means equal in every bit."""
     if isinstance(value, bitweigh.Index | bitweigh.VectorIndex):
         return observe(value)
@@ -39,15 +39,15 @@ def costs_for(rng: Rng, queries: int, n_bits: int = N_BITS) -> np.ndarray[Any, n
     return rng.standard_normal((queries, n_bits, 2))
 
 
-def observe(index: Any) -> object:  # noqa: ANN401
-    """Everything that an index answers, by plain calls on this thread; or what a function returns."""
+def observe(index: Any) -> object:
+    """Everything that an index answers, by plain calls on this thread; or a function."""
     if callable(index):
         return as_bytes(index())
     if isinstance(index, bitweigh.VectorIndex):
         ids = index.ids
-        Q = np.random.default_rng(5).standard_normal((2, N_FEATURES))
+        queries = np.random.default_rng(5).standard_normal((2, N_FEATURES))
         kept = index.vectors_of(ids) if index.rerank else None
-        return as_bytes([ids, kept, index.search(Q, 3), index.index.search(_COSTS[0, :8], 3)])
+        return as_bytes([ids, kept, index.search(queries, 3), index.index.search(_COSTS[0, :8], 3)])
     ids = index.ids
     found = [index.search(_COSTS, 4, method=method) for method in ("probe", "scan", "auto")]
     assert as_bytes(found[0]) == as_bytes(found[1]) == as_bytes(found[2]), "the methods disagree"

@@ -1,8 +1,9 @@
 """Injects failures into operations, one after the other, and says what came of it.
 
-For test_injected_failures.py, which runs it as `injection_server.py KIND SEED COUNT SCRATCH [FIRST]`.
-KIND is "allocations", for which failing_allocations.c is preloaded, or "interrupts". It prints a line
-of JSON for each operation; a crash or a hang ends the process after the name of the operation.
+For test_injected_failures.py, which runs it as `injection_server.py KIND SEED COUNT SCRATCH FIRST`.
+KIND is "allocations", for which failing_allocations.c is preloaded, or "interrupts"; FIRST is the
+number of the first operation. It prints a line of JSON before each injection, so that a crash or a
+hang, which ends the process, has a name, and one for each operation that was gone through.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import faulthandler
 import gc
 import itertools
 import json
-import os
+import re
 import shutil
 import signal
 import sys
@@ -34,8 +35,8 @@ from injection_scenes import N_BITS, N_FEATURES, Scene, Trial
 HANGS_AFTER = 60.0
 # Injections into a scene before the next one is made.
 PER_SCENE = 40
-# Code whose allocations fail: ours, the `operator new` of all C++, CPython's. Of NumPy's only the data of
-# arrays: without the rest `array[rows] = 1` crashes (NumPy 2.4.6).
+# Code whose allocations fail: ours, the `operator new` of all C++, CPython's. Of NumPy's only the
+# data of arrays: without the rest `array[rows] = 1` crashes (NumPy 2.4.6).
 FAILING = ("_core.", "libstdc++", "python3.")
 # What CPython and NumPy raise instead of MemoryError where they run out of it themselves.
 NOT_OURS = ("without exception set", "without setting an exception", "can't allocate")
@@ -125,7 +126,7 @@ class Interrupts:
         self.meanwhile: Callable[[], object] | None = None
         signal.signal(signal.SIGALRM, self._handle)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
         if not self.armed:
             return
         self.armed = False
@@ -175,7 +176,7 @@ class Interrupts:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def search_anything(index: Any) -> None:  # noqa: ANN401
+def search_anything(index: Any) -> None:
     """What a signal handler does: it asks something else of the same index."""
     if callable(index):
         index()
@@ -190,14 +191,15 @@ def search_anything(index: Any) -> None:  # noqa: ANN401
 def things_left() -> Counter[str]:
     """Open files of this process and names of temporary files."""
     gc.collect()
-    found = Counter(os.listdir(tempfile.gettempdir()))
-    for number in os.listdir("/proc/self/fd"):
+    found = Counter(path.name for path in Path(tempfile.gettempdir()).iterdir())
+    for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
-            found[os.readlink(f"/proc/self/fd/{number}")] += 1
+            # Without the number of a pipe, and of a file whose name is gone.
+            found[re.sub(r"\d+", "", str(path.readlink()))] += 1
     return found
 
 
-def run_scene(injector: Any, scene: Scene, most: int, rng: Any, tally: Tally) -> None:  # noqa: ANN401
+def run_scene(injector: Any, scene: Scene, most: int, rng: Any, tally: Tally) -> None:
     """Inject up to `most` failures."""
     scene.rehearse()
     before = things_left()
@@ -222,7 +224,7 @@ def run_scene(injector: Any, scene: Scene, most: int, rng: Any, tally: Tally) ->
         tally.failures.append(f"open or temporary files were left: {dict(left)}")
 
 
-def run_operation(injector: Any, make: MakeScene, number: int, seed: int, most: int) -> Tally:  # noqa: ANN401
+def run_operation(injector: Any, make: MakeScene, number: int, seed: int, most: int) -> Tally:
     """Inject failures into scenes of one operation until `most` of them fired."""
     tally = Tally(str(number))
     began = time.perf_counter()
@@ -246,7 +248,7 @@ def run_operation(injector: Any, make: MakeScene, number: int, seed: int, most: 
 def main() -> None:
     """Go through the operations from the first on."""
     kind, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    first = int(sys.argv[5]) if len(sys.argv) > 5 else 0
+    first = int(sys.argv[5])
     faulthandler.enable()
     injector = Allocations() if kind == "allocations" else Interrupts()
     operations = OPERATIONS + (LONG_OPERATIONS if kind == "interrupts" else [])

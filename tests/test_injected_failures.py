@@ -1,7 +1,7 @@
-"""Allocations that fail and signals that come at any time, in every operation: nothing is left broken.
+"""Allocations that fail and signals that come at any time, in every operation: nothing breaks.
 
-BITWEIGH_INJECTIONS=full runs 10,000 failed allocations and 20,000 interrupts, some minutes' worth. They
-run in a process of their own, injection_server.py, which is started again after a crash or a hang.
+BITWEIGH_INJECTIONS=full injects 10,000 and 20,000 of them, which takes some minutes. They run in a
+process of their own, injection_server.py, which is started again after a crash or a hang.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Daemon threads that are in a call when the interpreter ends: the process ends as if they were not."""
+"""Daemon threads that are in a call when the interpreter ends do not disturb its end."""
 
 from __future__ import annotations
 

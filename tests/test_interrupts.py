@@ -95,7 +95,10 @@ many = rng.integers(0, 256, (8_000_000, 8), dtype=np.uint8)
 print("ready", flush=True)
 try:
     while True:
-        getattr(bitweigh.paper, sys.argv[1])(many, *((64,) if sys.argv[1][0].isupper() else (costs, 5)))
+        if sys.argv[1] == "MIWQ":
+            bitweigh.paper.MIWQ(many, 64)
+        else:
+            getattr(bitweigh.paper, sys.argv[1])(many, costs, 5)
 """
 PAPER_SCANNED = """
     assert bitweigh.paper.linear_scan(codes, costs, 3).ids.shape == (3,)
@@ -107,10 +110,10 @@ PAPER_SEARCHED = """
     print("usable", flush=True)
 """
 LOOKUP = """
-n = 200_000
 index = bitweigh.Index(8)
-index.add(np.zeros((n, 1), dtype=np.uint8), rng.permutation(n))
-wanted = rng.integers(0, n, 30_000_000)
+index._growth.segment_rows = 100
+index.add(np.zeros((20_000, 1), dtype=np.uint8), rng.permutation(20_000))
+wanted = rng.integers(20_000, 2**40, 5_000_000)  # looked for in each of 200 segments
 print("ready", flush=True)
 try:
     while True:
