@@ -8,7 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from bitweigh import paper
 
 # A shell starts background jobs with SIGINT ignored, and children inherit that.
 START = """
@@ -179,3 +182,28 @@ def test_ctrl_c_ends_a_scan_or_a_build_of_the_paper_s_methods(method: str) -> No
 
 def test_ctrl_c_ends_a_long_lookup_by_id() -> None:
     interrupt(LOOKUP + END + LOOKED_UP, 0.3)
+
+
+@pytest.mark.parametrize("method", [paper.MIWQ, paper.PQTable])
+def test_a_signal_handler_may_search_the_index_that_is_being_searched(
+    method: type[paper.MIWQ | paper.PQTable],
+) -> None:
+    rng = np.random.default_rng(0)
+    index = method(rng.integers(0, 256, (20_000, 8), dtype=np.uint8), 64)
+    costs = rng.standard_normal((20, 64, 2))
+    alone = index.search(costs[0], 10)
+    answers = []
+
+    def search(_number: int, _frame: object) -> None:
+        answers.append(index.search(costs[0], 10))
+
+    before = signal.signal(signal.SIGALRM, search)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        while not answers:
+            found = index.search(costs, 10)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert answers[0].ids.tolist() == alone.ids.tolist()
+    assert found.ids.tolist() == index.search(costs, 10).ids.tolist()
