@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "bindings/released_gil.h"
+#include "engine/float_mode.h"
 #include "engine/parallel.h"
 
 namespace bitweigh {
@@ -71,10 +72,13 @@ void run_interruptibly(Work work) {
     }
 }
 
-// The same for work(checkpoint) on this thread alone, which `stop`, unless it is null, ends too.
+// The same for work(checkpoint) on this thread alone, in the standard floating-point mode; `stop`, unless
+// it is null, ends it too.
 template <class Work>
 void run_checked(Stop* stop, Work work) {
-    run_interruptibly([&](const InterruptCheck& check) {
+    run_interruptibly([&](const InterruptCheck& interrupted) {
+        StandardFloatMode mode;
+        const InterruptCheck check = [&] { return mode.outside(interrupted); };
         Stop never;
         Checkpoint checkpoint(stop ? stop->wanted : never.wanted, &check);
         work(checkpoint);
