@@ -40,8 +40,8 @@ PER_SCENE = 40
 FAILING = ("_core.", "libstdc++", "python3.")
 # What CPython and NumPy raise instead of MemoryError where they run out of it themselves.
 NOT_OURS = ("without exception set", "without setting an exception", "can't allocate")
-# And what zipfile raises instead of KeyboardInterrupt.
-NOT_OURS += ("Can't close the ZIP file",)
+# And what zipfile raises instead of KeyboardInterrupt and MemoryError.
+NOT_OURS += ("Can't close the ZIP file", "I/O operation on closed file")
 RIGHT = {"answered", "interrupted", "MemoryError", "OSError", "raised by Python or NumPy"}
 
 
@@ -61,6 +61,17 @@ def other_outcome(error: BaseException) -> str:
     """What to call an error that is neither of those wanted."""
     not_ours = any(words in str(error) for words in NOT_OURS)
     return "raised by Python or NumPy" if not_ours else f"raised {error!r}"
+
+
+def outcome_of(error: BaseException | None) -> str:
+    """What an operation that ran out of memory has come to."""
+    if error is None:
+        return "answered"
+    if isinstance(error, MemoryError):
+        return "MemoryError"
+    if isinstance(error, OSError):
+        return "OSError" if error.errno == errno.ENOMEM else f"raised {error!r}"
+    return other_outcome(error)
 
 
 class Allocations:
@@ -99,19 +110,16 @@ class Allocations:
     def inject(self, trial: Trial, point: tuple[int, bool]) -> tuple[str, object, bool]:
         """The outcome, the answer, whether it fired."""
         answer = None
+        # Kept until there is memory again: what it holds is cleaned up when it goes.
+        raised: list[BaseException | None] = [None]
         self.shim.fail_allocation(*point)
         try:
             answer = trial.act()
-            outcome = "answered"
-        except MemoryError:
-            outcome = "MemoryError"
-        except OSError as error:
-            outcome = "OSError" if error.errno == errno.ENOMEM else f"raised {error!r}"
         except BaseException as error:
-            outcome = other_outcome(error)
+            raised[0] = error
         finally:
             self.shim.fail_no_more()
-        return outcome, answer, self.shim.allocations_failed() > 0
+        return outcome_of(raised.pop()), answer, self.shim.allocations_failed() > 0
 
     def close(self) -> None:
         """Leave nothing behind."""

@@ -119,6 +119,8 @@ def _from_file(
 ) -> Kind:
     try:
         members = _members(file, size)
+    except MemoryError:
+        raise
     except Exception as error:  # whatever damage leads zipfile and NumPy to
         raise CorruptIndexError(path, f"not the file of a hasher or weigher: {error}") from None
     return _Reader(path, members).estimator(kinds)

@@ -135,7 +135,11 @@ def _undo(folder: Path, directory: int, old: list[Entry], entry: Entry, made: li
     """Remove what a save has made that did not come to its end."""
     now = entries_of(folder / NAME)
     if _matching(now, _stored_checksum(folder)) == entry:
-        return  # The new index is there, and all that it needs.
+        # The new index is there, and all that it needs: what is left is to tidy up.
+        with contextlib.suppress(OSError):
+            _publish(folder, directory, [entry])
+            _clean(folder, old, entry)
+        return
     if not os.path.lexists(folder / NAME):
         # First the codes, then what tells that they are ours.
         with contextlib.suppress(OSError):
