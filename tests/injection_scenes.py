@@ -62,6 +62,19 @@ def observe(index: Any) -> object:
 _COSTS = costs_for(np.random.default_rng(7), 2)
 
 
+def ask_another() -> object:
+    """What an index of another shape answers: scratch memory is shared between all of them."""
+    found = [_ANOTHER.search(_COSTS[:, :8], 5, method=method) for method in ("probe", "scan")]
+    within = _ANOTHER.range_search(_COSTS[:, :8], 0.5, method="probe")
+    return as_bytes([found, within])
+
+
+_ANOTHER = bitweigh.Index(8, bands=2, band_bits=4)
+_ANOTHER.add(np.arange(200, dtype=np.uint8).reshape(-1, 1))
+_ANOTHER.build()
+_FROM_ANOTHER = ask_another()
+
+
 @dataclass
 class Trial:
     """One run of the operation."""
@@ -107,6 +120,7 @@ class Scene:
         """
         if finished:
             assert as_bytes(answer) == self.answer, "the answer is wrong"
+        assert ask_another() == _FROM_ANOTHER, "the next search, of another index, is wrong"
         if trial.folder is not None:
             self._check_folder(trial, finished, lasting)
         if trial.index is not None:

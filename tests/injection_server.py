@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -30,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from injection_operations import LONG_OPERATIONS, OPERATIONS, MakeScene
-from injection_scenes import N_BITS, N_FEATURES, Scene, Trial
+from injection_scenes import N_BITS, N_FEATURES, Scene, Trial, ask_another
 
 HANGS_AFTER = 60.0
 # Injections into a scene before the next one is made.
@@ -98,10 +99,14 @@ class Allocations:
 
     def points(self, scene: Scene, rng: np.random.Generator) -> list[tuple[int, bool]]:
         """Which allocations are to fail: all, or some where they are many."""
-        trial = scene.trial()
-        self.shim.fail_allocation(-1, 0)
-        trial.act()
-        self.shim.fail_no_more()
+
+        def run() -> None:
+            trial = scene.trial()
+            self.shim.fail_allocation(-1, 0)
+            trial.act()
+            self.shim.fail_no_more()
+
+        self.run(run)
         counted = int(self.shim.allocations_counted())
         every = [(n, more) for n in range(1, counted + 1) for more in (False, True)]
         rng.shuffle(every)
@@ -121,8 +126,10 @@ class Allocations:
             self.shim.fail_no_more()
         return outcome_of(raised.pop()), answer, self.shim.allocations_failed() > 0
 
-    def close(self) -> None:
-        """Leave nothing behind."""
+    def run(self, step: Callable[[], None]) -> None:
+        """Run on a thread of its own, which has no scratch memory from earlier searches."""
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            executor.submit(step).result()
 
 
 class Interrupts:
@@ -179,13 +186,14 @@ class Interrupts:
         self.meanwhile = None
         return outcome, answer, self.fired
 
-    def close(self) -> None:
-        """Let no signal come later."""
-        signal.setitimer(signal.ITIMER_REAL, 0)
+    def run(self, step: Callable[[], None]) -> None:
+        """Run on the main thread, the only one with signals."""
+        step()
 
 
 def search_anything(index: Any) -> None:
-    """What a signal handler does: it asks something else of the same index."""
+    """What a signal handler does: it asks something else of the same index and of another."""
+    ask_another()
     if callable(index):
         index()
     elif hasattr(index, "hasher"):
@@ -207,26 +215,30 @@ def things_left() -> Counter[str]:
     return found
 
 
+def inject_once(injector: Any, scene: Scene, point: tuple[Any, bool], tally: Tally) -> None:
+    """Inject one failure, and look at what it left on the same thread."""
+    trial = scene.trial()
+    outcome, answer, fired = injector.inject(trial, point)
+    tally.injected += 1
+    tally.fired += fired
+    tally.outcomes[outcome if outcome in RIGHT else "wrong"] += 1
+    if outcome not in RIGHT:
+        tally.failures.append(f"{point}: {outcome}")
+    lasting = isinstance(injector, Allocations) and point[1]
+    try:
+        scene.check(trial, outcome == "answered", answer, lasting)
+    except Exception as error:
+        tally.failures.append(f"{point}, {outcome}: {error!r}"[:600])
+
+
 def run_scene(injector: Any, scene: Scene, most: int, rng: Any, tally: Tally) -> None:
     """Inject up to `most` failures."""
     scene.rehearse()
     before = things_left()
     for point in injector.points(scene, rng)[: min(most, PER_SCENE)]:
         faulthandler.dump_traceback_later(HANGS_AFTER, exit=True)
-        trial = scene.trial()
         print(json.dumps({"operation": tally.operation, "point": point}), flush=True)
-        outcome, answer, fired = injector.inject(trial, point)
-        tally.injected += 1
-        tally.fired += fired
-        tally.outcomes[outcome if outcome in RIGHT else "wrong"] += 1
-        if outcome not in RIGHT:
-            tally.failures.append(f"{point}: {outcome}")
-        try:
-            lasting = isinstance(injector, Allocations) and point[1]
-            scene.check(trial, outcome == "answered", answer, lasting)
-        except Exception as error:
-            tally.failures.append(f"{point}, {outcome}: {error!r}"[:600])
-        del trial, answer
+        injector.run(lambda point=point: inject_once(injector, scene, point, tally))
     left = things_left() - before
     # The tempfile module has a gap between os.open and the object that closes what it opened.
     left.pop(f"{tempfile.gettempdir()}/# (deleted)", None)
@@ -270,7 +282,6 @@ def main() -> None:
         own = most if number < len(OPERATIONS) else most // 10
         tally = run_operation(injector, make, number, seed, own)
         print(json.dumps({"done": number, **tally.__dict__}), flush=True)
-    injector.close()
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ inline constexpr std::size_t piece_buckets = 256;
 inline constexpr std::size_t piece_rounds = 16;
 
 // Out of line: a look inside of a loop that is measured takes registers from it, 10 % of PQTable's time.
-[[gnu::noinline, gnu::cold]] inline void count(Checkpoint& checkpoint, std::size_t bytes) {
+[[gnu::noinline]] inline void count(Checkpoint& checkpoint, std::size_t bytes) {
     checkpoint.done(bytes);
 }
 
@@ -39,8 +39,8 @@ void in_pieces(std::size_t rows, Checkpoint& checkpoint, const Visit& visit) {
 
 // Calls visit(row) for each, and counts them.
 template <class Visit>
-[[gnu::noinline, gnu::cold]] void for_many_rows(std::span<const Row> rows, Checkpoint& checkpoint,
-                                                const Visit& visit) {
+[[gnu::noinline]] void for_many_rows(std::span<const Row> rows, Checkpoint& checkpoint,
+                                     const Visit& visit) {
     in_pieces(rows.size(), checkpoint, [&](std::size_t first, std::size_t n) {
         for (Row row : rows.subspan(first, n)) visit(row);
     });
@@ -61,11 +61,13 @@ inline void count_round(std::uint64_t so_far, std::size_t tables, Checkpoint& ch
     if (so_far % piece_rounds == 0) count(checkpoint, piece_rounds * tables * bucket_bytes);
 }
 
-// Sorts as `sort(before)` does; only where there is much to sort, comparisons are counted.
+// Sorts as `sort(before)` does. Comparisons are counted, which makes them slower by a half, only where
+// there are so many that sorting takes longer than Ctrl-C may wait.
 template <class Before, class Sort>
 void sort_checked(std::size_t size, Checkpoint& checkpoint, const Before& before,
                   const Sort& sort) {
-    if (size <= piece_rows) {
+    constexpr std::size_t soon_sorted = std::size_t{1} << 18;
+    if (size <= soon_sorted) {
         sort(before);
         checkpoint.done(size * row_bytes);
         return;
