@@ -20,10 +20,10 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -128,8 +128,24 @@ class Allocations:
 
     def run(self, step: Callable[[], None]) -> None:
         """Run on a thread of its own, which has no scratch memory from earlier searches."""
-        with ThreadPoolExecutor(max_workers=1) as executor:
-            executor.submit(step).result()
+        raised: list[BaseException] = []
+        # Starting a thread takes memory, joining it does not: it fails only in between.
+        started = threading.Lock()
+
+        def run() -> None:
+            started.acquire()
+            try:
+                step()
+            except BaseException as error:
+                raised.append(error)
+
+        started.acquire()
+        thread = threading.Thread(target=run)
+        thread.start()
+        started.release()
+        thread.join()
+        for error in raised:
+            raise error
 
 
 class Interrupts:
