@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from cli_cases import ROOT, commands, done, examples, plain, run, shell
 from typer.testing import CliRunner
 
 import bitweigh
+from bitweigh.cli import build, change, indexes
 from bitweigh.cli.app import app
 
 # Those that take minutes or need more packages have tests of their own.
@@ -334,3 +337,55 @@ def test_commands_without_parquet_need_no_pyarrow(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done("search", "index", here / "codes.npy", "-k", "1", "-o", "found.csv")
+
+
+def codes_file(path: Path, rows: int, value: int) -> Path:
+    np.save(path, np.full((rows, 2), value, dtype=np.uint8))
+    return path
+
+
+@pytest.mark.parametrize("command", ["add", "remove"])
+def test_a_command_that_changes_an_index_locks_it_from_loading_to_saving(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = codes_file(tmp_path / "codes.npy", 3, 7)
+    done("build", str(source), "--codes", "-o", str(tmp_path / "index"))
+    loaded, locked = threading.Event(), []
+    load = indexes.load
+
+    def load_slowly(*own: Any, **how: Any) -> bitweigh.Index:
+        index = load(*own, **how)
+        if not loaded.is_set():
+            loaded.set()
+            other.join(0.3)
+            locked.append(other.is_alive())
+        return index
+
+    def add_too() -> None:
+        loaded.wait(30)
+        change.add_command(tmp_path / "index", source)
+
+    other = threading.Thread(target=add_too)
+    monkeypatch.setattr(indexes, "load", load_slowly)
+    other.start()
+    done(command, str(tmp_path / "index"), str(source) if command == "add" else "1")
+    other.join(30)
+    assert locked == [True]
+    assert len(bitweigh.load(tmp_path / "index")) == 3 + 3 + (3 if command == "add" else -1)
+
+
+def test_of_two_builds_at_once_the_second_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = codes_file(tmp_path / "codes.npy", 3, 7), tmp_path / "index"
+    read_rows = build.read_rows
+
+    def build_meanwhile(*own: Any, **how: Any) -> Any:
+        monkeypatch.undo()
+        done("build", str(source), "--codes", "-o", str(out))
+        return read_rows(*own, **how)
+
+    monkeypatch.setattr(build, "read_rows", build_meanwhile)
+    result = CliRunner().invoke(app, ["build", str(source), "--codes", "-o", str(out)])
+    assert isinstance(result.exception, FileExistsError) or result.exit_code != 0
+    assert len(bitweigh.load(out)) == 3

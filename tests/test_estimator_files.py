@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -18,7 +19,7 @@ from sklearn.utils.estimator_checks import check_transformer_get_feature_names_o
 
 import bitweigh
 from bitweigh import hashers, weighers
-from bitweigh.hashers import ITQ, LSH, Sign
+from bitweigh.hashers import ITQ, LSH, Sign, files
 from bitweigh.hashers.base import Hasher
 from bitweigh.hashers.files import from_bytes, to_bytes
 from bitweigh.weighers import Asym, InnerProduct, Wh
@@ -224,3 +225,41 @@ def test_the_inner_product_is_that_of_the_projections_beyond_their_thresholds() 
     np.testing.assert_array_equal(
         weigher.costs(query), bitweigh.costs.inner_product(query - thresholds)
     )
+
+
+def test_the_folder_of_a_file_is_synced_once_the_file_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+
+    def sync(folder: Path) -> None:
+        assert (tmp_path / "file").exists()
+        synced.append(folder)
+
+    monkeypatch.setattr(files, "sync_folder", sync)
+    LSH(9).fit(ROWS).save(tmp_path / "file")
+    assert synced == [tmp_path]
+
+
+def test_a_file_with_nothing_in_it_takes_no_memory_however_long_it_is(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for size in (2**34, 2**40):
+        os.truncate(tmp_path / "file", size)  # takes no space on the disk
+        with pytest.raises(bitweigh.CorruptIndexError, match=r"not a zip file|must have at most"):
+            hashers.load(tmp_path / "file")
+
+
+def test_a_file_that_lists_more_than_a_hasher_has_is_not_taken_apart() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for number in range(1000):
+            archive.writestr(f"{number}.npy", b"")
+    with pytest.raises(bitweigh.CorruptIndexError, match="lists too many arrays"):
+        from_bytes(file.getvalue(), Path("x"), hashers.KINDS)
+
+
+def test_a_long_description_is_not_parsed() -> None:
+    arrays = members(to_bytes(LSH(9).fit(ROWS)))
+    arrays["about"] = np.array("[" + "{}," * 10_000 + "0]")
+    with pytest.raises(bitweigh.CorruptIndexError, match="about must have at most"):
+        from_bytes(made(arrays), Path("x"), hashers.KINDS)

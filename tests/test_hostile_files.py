@@ -339,3 +339,48 @@ def test_a_file_of_another_kind_than_its_field_is_refused(
     write(tmp_path / "index", {**mutated, MANIFEST: sealed(raw)})
     with pytest.raises(bitweigh.CorruptIndexError, match="such a file"):
         bitweigh.load(tmp_path / "index")
+
+
+def test_a_part_of_which_no_row_is_left_is_refused(files: dict[str, bytes], tmp_path: Path) -> None:
+    part = next(one for one in json.loads(files[MANIFEST])["segments"] if one["removed"])
+    masks = np.full(-(-part["rows"] // 32), 2**32 - 1, dtype="<u4")
+    masks[-1] >>= -part["rows"] % 32
+    raw = files[part["removed"]][:128] + masks.tobytes()
+    mutated = repaired({**files, part["removed"]: raw})
+    write(tmp_path / "index", mutated)
+    for mapped in (False, True):
+        with pytest.raises(bitweigh.CorruptIndexError, match="must leave a row") as caught:
+            bitweigh.load(tmp_path / "index", mmap=mapped)
+        assert caught.value.path.name.startswith("removed-")
+
+
+@pytest.mark.parametrize("sealed_too", [False, True])
+def test_a_manifest_is_not_parsed_before_its_checksum_and_its_size_were_looked_at(
+    sealed_too: bool,
+    files: dict[str, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size = 1 << (23 if sealed_too else 16)
+    raw = files[MANIFEST].replace(
+        b'"writer"', b'"more": [' + b"{}," * (size // 3) + b'0], "writer"'
+    )
+    write(tmp_path / "index", {**files, MANIFEST: sealed(raw) if sealed_too else raw})
+
+    def parse(_: bytes) -> None:
+        raise AssertionError("it was parsed")
+
+    monkeypatch.setattr("bitweigh.storage.manifest.json.loads", parse)
+    with pytest.raises(
+        bitweigh.CorruptIndexError, match="at most" if sealed_too else "checksum does not match"
+    ):
+        bitweigh.load(tmp_path / "index")
+
+
+def test_a_later_format_is_refused_by_its_number_also_with_another_checksum(
+    files: dict[str, bytes], tmp_path: Path
+) -> None:
+    later = files[MANIFEST].replace(b'"version": 1', b'"version": 12')
+    write(tmp_path / "index", {**files, MANIFEST: later})
+    with pytest.raises(bitweigh.CorruptIndexError, match="format 12; this version"):
+        bitweigh.load(tmp_path / "index")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from test_vector_files import QUERIES, old_index
 
 import bitweigh
+from bitweigh.storage.manifest import digest_of
 from bitweigh.vector_index import VectorIndex, manifest
 
 
@@ -138,3 +140,30 @@ def test_a_vector_that_is_missing_from_a_mapped_file_is_named(stored: Path, tmp_
     mapped = VectorIndex.load(tmp_path / "copy", mmap=True)
     with pytest.raises(bitweigh.CorruptIndexError, match="has no vector"):
         mapped.search(QUERIES, 3)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_vectors_that_are_not_finite_are_damage_whatever_their_checksums(
+    value: float, stored: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(stored, tmp_path / "copy")
+    (path,) = (tmp_path / "copy").glob("vectors-*.npy")
+    vectors = np.load(path)
+    vectors[3, 2] = value
+    np.save(path, vectors)
+    path = path.rename(path.with_name(f"vectors-{digest_of(path.read_bytes())}.npy"))
+    rewritten(tmp_path / "copy", vectors=path.name)
+    with pytest.raises(bitweigh.CorruptIndexError, match="must hold finite numbers") as caught:
+        VectorIndex.load(tmp_path / "copy")
+    assert caught.value.path == path
+
+
+def test_a_hasher_larger_than_its_index_allows_is_not_read(stored: Path, tmp_path: Path) -> None:
+    shutil.copytree(stored, tmp_path / "copy")
+    (path,) = (tmp_path / "copy").glob("hasher-*.npz")
+    os.truncate(path, 2**40)  # takes no space on the disk
+    with pytest.raises(bitweigh.CorruptIndexError, match="must have at most") as caught:
+        VectorIndex.load(tmp_path / "copy")
+    assert caught.value.path == path
+    old_index().save(tmp_path / "copy")
+    VectorIndex.load(tmp_path / "copy")

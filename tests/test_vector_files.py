@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -277,3 +278,80 @@ def test_a_hasher_of_your_own_kind_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="can be saved, got Own"):
         index.save(tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_first_save_stopped_anywhere_refuses_no_later_one(
+    clean: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopping = Stopping(monkeypatch, clean)
+    for steps in range(30):
+        folder = tmp_path / str(steps)
+        # Killed twice, by different indexes: what the first has left is not described by the other.
+        stopped = 0
+        for index, again in ((old_index(), steps), (other_index(), steps), (other_index(), 10**6)):
+            stopping.steps_left = again
+            try:
+                index.save(folder)
+            except StoppedError:
+                stopped += 1
+                assert clean <= (not folder.exists()), "something was left"
+                with pytest.raises(FileNotFoundError):
+                    VectorIndex.load(folder)
+        assert content(VectorIndex.load(folder)) == content(other_index())
+        if not stopped:
+            break
+    assert steps > 5
+
+
+def test_a_first_save_that_cannot_sync_its_new_folder_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_module = sys.modules["bitweigh.storage.save"]
+
+    def fail(folder: Path) -> None:
+        monkeypatch.undo()
+        raise OSError(5, f"Input/output error in {folder}")
+
+    monkeypatch.setattr(save_module, "_sync_folder", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        old_index().save(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    old_index().save(tmp_path / "new")
+    assert content(VectorIndex.load(tmp_path / "new")) == content(old_index())
+
+
+def test_a_failed_save_leaves_the_old_files_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old_index().save(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(bitweigh.Index, "save", full)
+    with pytest.raises(OSError, match="No space left"):
+        other_index().save(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_loading_while_two_are_saved_in_turns_gives_one_of_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old_index().save(tmp_path)
+    load_index, loads = files.load_index, []
+
+    def save_then_load(folder: Path, **how: Any) -> Any:
+        # The codes are those of the other one, and its description has come and gone.
+        loads.append(folder)
+        if len(loads) > 1:
+            return load_index(folder, **how)
+        other_index().save(tmp_path)
+        found = load_index(folder, **how)
+        old_index().save(tmp_path)
+        return found
+
+    monkeypatch.setattr(files, "load_index", save_then_load)
+    assert content(VectorIndex.load(tmp_path)) == content(old_index())
+    assert len(loads) == 2

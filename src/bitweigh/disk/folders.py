@@ -86,6 +86,10 @@ class FolderLock:
             fcntl.flock(self._files[0], fcntl.LOCK_UN)
         self._close()
 
+    def __del__(self) -> None:
+        """Release what nobody can release any more."""
+        self._close()
+
     def _close(self) -> None:
         if self._files:
             # In one call: the number is neither lost nor closed twice.

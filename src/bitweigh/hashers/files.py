@@ -72,13 +72,11 @@ def read(path: str | os.PathLike[str], kinds: tuple[type[Kind], ...]) -> Kind:
         return read_from(file, own, kinds)
 
 
-def read_from(
-    file: io.FileIO, path: Path, kinds: tuple[type[Kind], ...], most_bytes: int = MOST_BYTES
-) -> Kind:
+def read_from(file: io.FileIO, path: Path, kinds: tuple[type[Kind], ...]) -> Kind:
     """What an open file holds; it takes no more memory than the file has bytes."""
     size = os.fstat(file.fileno()).st_size
-    if size > most_bytes:
-        raise CorruptIndexError(path, f"must have at most {most_bytes} bytes, has {size}")
+    if size > MOST_BYTES:
+        raise CorruptIndexError(path, f"must have at most {MOST_BYTES} bytes, has {size}")
     return _from_file(file, size, path, kinds)
 
 

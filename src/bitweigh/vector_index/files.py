@@ -21,7 +21,7 @@ import numpy as np
 import xxhash
 
 from bitweigh import hashers, weighers
-from bitweigh.checks import Ids
+from bitweigh.checks import MAX_BITS, Ids
 from bitweigh.disk.folders import HeldFolder, undisturbed
 from bitweigh.disk.reading import kind_of, open_plain, pieces, resolved, watched
 from bitweigh.disk.writing import sync_folder, temporary_of, write_synced
@@ -220,7 +220,7 @@ def _stored_names(folder: Path, entries: list[Entry]) -> set[str]:
     for entry in entries:
         for name in (entry.hasher, entry.weigher):
             with contextlib.suppress(OSError, CorruptIndexError), open_plain(folder / name) as file:
-                _check_digest(file, folder / name)
+                _check_digest(file, folder / name, entry, MAX_BITS)
                 whole.add(name)
         for array in entry.arrays() or ():
             size = len(header_of(array.dtype, array.shape)) + array.nbytes
@@ -307,19 +307,19 @@ def _load(folder: Path, entries: list[Entry], mapped: bool) -> Held:
 
 def _load_estimator(path: Path, entry: Entry, index: Index, kinds: tuple[type[Kind], ...]) -> Kind:
     """The hasher or weigher in a file, if that is what its name says."""
-    most_bytes = estimator_files.most_bytes_for(entry.n_features, index.n_bits)
     with open_plain(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > most_bytes:
-            raise CorruptIndexError(path, f"must have at most {most_bytes} bytes, has {size}")
-        _check_digest(file, path)
+        _check_digest(file, path, entry, index.n_bits)
         return estimator_files.read_from(file, path, kinds)
 
 
-def _check_digest(file: io.FileIO, path: Path) -> None:
-    """Raise CorruptIndexError if the file is not what its name says."""
+def _check_digest(file: io.FileIO, path: Path, entry: Entry, n_bits: int) -> None:
+    """Raise CorruptIndexError if the file is not what its name says, or too large to be that."""
+    most_bytes = estimator_files.most_bytes_for(entry.n_features, n_bits)
+    size = os.fstat(file.fileno()).st_size
+    if size > most_bytes:
+        raise CorruptIndexError(path, f"must have at most {most_bytes} bytes, has {size}")
     digest = xxhash.xxh3_128()
-    for piece in pieces(file, os.fstat(file.fileno()).st_size, path):
+    for piece in pieces(file, size, path):
         digest.update(piece)
     if digest.hexdigest() != path.stem[-32:]:
         raise CorruptIndexError(path, DAMAGED)

@@ -1,0 +1,184 @@
+"""Ctrl-C in any line of a save: no lock, no folder and no file is left that was not allowed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from test_links import index_of, vectors_of
+
+import bitweigh
+from bitweigh.disk.folders import FolderLock, HeldFolder, held
+from bitweigh.vector_index import VectorIndex
+
+# Every so many lines. 1 finds nothing else, and takes minutes.
+STRIDE = 31
+TRACED = ("contextlib.py", "_weakrefset.py")
+
+
+def interrupted(call: Callable[[], object], line: int) -> KeyboardInterrupt | None:
+    """Run until a line of bitweigh, by its number in time; None if the call ended before."""
+    left = line
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        name = frame.f_code.co_filename
+        if f"{os.sep}bitweigh{os.sep}" not in name and not name.endswith(TRACED):
+            return None
+        if event == "line":
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt as error:
+        return error
+    finally:
+        sys.settrace(before)
+    return None
+
+
+def is_locked(folder: Path) -> bool:
+    if not folder.exists():
+        return False
+    directory = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(directory)
+    return False
+
+
+def files_in(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    ("make", "load"), [(index_of, bitweigh.load), (vectors_of, VectorIndex.load)]
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_in_any_line_leaves_no_lock_and_nothing_half_saved(
+    make: Callable[[int], Any], load: Callable[[Path], Any], is_first: bool, tmp_path: Path
+) -> None:
+    old, new, folder = make(5), make(6), tmp_path / "a" / "b"
+    for name, index in (("old", old), ("new", new)):
+        index.save(tmp_path / name)
+    old_files, new_files = files_in(tmp_path / "old"), files_in(tmp_path / "new")
+    line = 0
+    while True:
+        shutil.rmtree(tmp_path / "a", ignore_errors=True)
+        if not is_first:
+            shutil.copytree(tmp_path / "old", folder)
+        # Kept: a lock must not wait until nobody looks at the traceback any more.
+        error = interrupted(lambda: new.save(folder), line)
+        assert not is_locked(folder)
+        assert not is_locked(folder / "index")
+        if not (tmp_path / "a").exists():
+            assert is_first
+        elif len(load(folder)) == 5:
+            assert files_in(folder) == old_files
+        else:
+            assert len(load(folder)) == 6
+            assert files_in(folder) <= old_files | new_files
+        new.save(folder)
+        assert files_in(folder) == new_files
+        if error is None:
+            break
+        line += STRIDE
+    assert line > 300
+
+
+@contextlib.contextmanager
+def child() -> Iterator[int]:
+    """Fork; the child runs the block too, with 0, and ends after it."""
+    number = os.fork()
+    if number == 0:
+        try:
+            yield 0
+        finally:
+            os._exit(0)
+    yield number
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_does_not_keep_the_lock_of_a_process_that_was_killed(
+    tmp_path: Path,
+) -> None:
+    awaited, goes_on = os.pipe()
+    # What is killed has a child of its own, forked while it saved.
+    with child() as killed:
+        if killed == 0:
+            lock = FolderLock(tmp_path)
+            lock.take()
+            if os.fork() == 0:
+                os.close(goes_on)
+                os.read(awaited, 1)
+            os._exit(0)
+    os.waitpid(killed, 0)
+    try:
+        assert not is_locked(tmp_path)
+    finally:
+        os.close(goes_on)
+        os.close(awaited)
+
+
+def test_a_thread_that_holds_a_folder_saves_to_it_and_holds_it_still(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("folder")
+    with held(tmp_path / "folder"):
+        for path in ("folder", "link", "folder"):
+            index_of(3).save(tmp_path / path)
+            assert is_locked(tmp_path / "folder")
+        with held(tmp_path / "folder"):
+            index_of(4).save(tmp_path / "folder")
+        assert is_locked(tmp_path / "folder")
+    assert not is_locked(tmp_path / "folder")
+    assert len(bitweigh.load(tmp_path / "link")) == 4
+
+
+def test_a_folder_that_was_removed_while_its_lock_was_awaited_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, removed = fcntl.flock, []
+
+    def remove_first(file: int, how: int) -> None:
+        if not removed:
+            removed.append(True)
+            (tmp_path / "index").rmdir()
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    index_of(3).save(tmp_path / "index")
+    assert removed
+    assert len(bitweigh.load(tmp_path / "index")) == 3
+
+
+def test_a_folder_that_was_made_is_removed_while_it_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = HeldFolder(tmp_path / "a" / "b")
+    folder.take()
+    rmdir, locked = Path.rmdir, []
+
+    def watched_rmdir(path: Path) -> None:
+        locked.append(is_locked(tmp_path / "a" / "b"))
+        rmdir(path)
+
+    monkeypatch.setattr(Path, "rmdir", watched_rmdir)
+    folder.let_go()
+    assert locked[0]
+    assert not (tmp_path / "a").exists()
