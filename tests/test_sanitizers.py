@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 ALL_TESTS = os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1"
 # Where memory is at stake: damaged files, and everything that happens to an index.
 TESTS = ["tests/test_hostile_files.py", "tests/test_index.py", "tests/test_life.py"]
-MEMORY = "address,undefined"
+MEMORY = "address,undefined,float-cast-overflow"
 STRESS_TEST = ROOT / "cpp/tests/stress_test.cpp"
 ENGINE = sorted((ROOT / "cpp/engine").rglob("*.cpp"))
 FLAGS = ["-std=c++20", "-O1", "-g1", "-ffp-contract=off", "-Icpp", "-pthread"]
