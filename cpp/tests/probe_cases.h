@@ -14,6 +14,7 @@
 #include "tests/banded_segment.h"
 #include "tests/check.h"
 #include "engine/bits.h"
+#include "engine/tiles.h"
 #include "engine/types.h"
 
 namespace bitweigh::test {
@@ -134,6 +135,22 @@ inline Case make_case(Rng& rng, const CostKind& kind, CodeKind codes, std::size_
     }
     std::sort(c.expected.begin(), c.expected.end(), nearer);
     return c;
+}
+
+// The query of a case over its rows, which may be seen with bands or without.
+inline SearchRequest request_for(const Case& c, const Segment& segment, Method method,
+                                 std::size_t k, std::size_t threads, const Tuning& tuning) {
+    return {.segments = {&segment, 1},
+            .n_bits = c.n_bits,
+            .order = c.order,
+            .costs = c.costs.data(),
+            .n_queries = 1,
+            .k = k,
+            .method = method,
+            .kernel = available_kernels().front(),
+            .threads = threads,
+            .cap_threads = false,
+            .tuning = tuning};
 }
 
 }  // namespace bitweigh::test

@@ -94,17 +94,7 @@ struct Answer {
 Answer search_case(const Case& c, const Segment& segment, Method method, std::size_t k,
                    std::size_t threads, const Tuning& tuning) {
     Answer answer{std::vector<double>(k), std::vector<Id>(k), {}};
-    const SearchRequest request = {.segments = {&segment, 1},
-                                   .n_bits = c.n_bits,
-                                   .order = c.order,
-                                   .costs = c.costs.data(),
-                                   .n_queries = 1,
-                                   .k = k,
-                                   .method = method,
-                                   .kernel = available_kernels().front(),
-                                   .threads = threads,
-                                   .cap_threads = false,
-                                   .tuning = tuning};
+    const SearchRequest request = request_for(c, segment, method, k, threads, tuning);
     search(request, {answer.distances.data(), answer.ids.data(), &answer.counters},
            [] { return false; });
     return answer;

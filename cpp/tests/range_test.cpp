@@ -28,21 +28,6 @@ constexpr std::size_t no_limit = std::size_t{1} << 62;
 SearchCounters tally;
 std::size_t ended_early = 0;  // probing that left out keys of every band
 
-SearchRequest request_for(const Case& c, const Segment& segment, Method method,
-                          std::size_t threads, const Tuning& tuning) {
-    return {.segments = {&segment, 1},
-            .n_bits = c.n_bits,
-            .order = c.order,
-            .costs = c.costs.data(),
-            .n_queries = 1,
-            .k = 1,
-            .method = method,
-            .kernel = available_kernels().front(),
-            .threads = threads,
-            .cap_threads = false,
-            .tuning = tuning};
-}
-
 void check_range(Rng& rng, const Case& c, double radius) {
     std::size_t n = 0;
     while (n < c.n && c.expected[n].distance <= radius) ++n;
@@ -50,7 +35,7 @@ void check_range(Rng& rng, const Case& c, double radius) {
     const Segment segment = c.rows->view();
     for (const Method method : {Method::automatic, Method::scan, Method::probe}) {
         const std::size_t threads = 1 + 2 * pick(rng, 1);
-        const SearchRequest request = request_for(c, segment, method, threads, tuning);
+        const SearchRequest request = request_for(c, segment, method, 1, threads, tuning);
         SearchCounters counters;
         const auto found = range_search(request, &radius, no_limit, &counters, [] { return false; });
         const auto same = [](const Neighbour& a, const Neighbour& b) {
@@ -142,7 +127,7 @@ void test_threads_of_one_query() {
     const auto threads_of = [&](std::size_t given, bool capped, std::size_t expected) {
         scanning.clear();
         expected_threads = expected;
-        SearchRequest request = request_for(c, segment, Method::automatic, given, {});
+        SearchRequest request = request_for(c, segment, Method::automatic, 1, given, {});
         request.kernel = &telling;
         request.cap_threads = capped;
         SearchCounters counters;

@@ -64,17 +64,10 @@ struct Ask {
         radii.assign(n_queries, radius);
     }
     SearchRequest request() const {
-        return {.segments = {&segment, 1},
-                .n_bits = c.n_bits,
-                .order = c.order,
-                .costs = costs.data(),
-                .n_queries = n_queries,
-                .k = k,
-                .method = method,
-                .kernel = available_kernels().front(),
-                .threads = threads,
-                .cap_threads = false,
-                .tuning = tuning};
+        SearchRequest request = request_for(c, segment, method, k, threads, tuning);
+        request.costs = costs.data();
+        request.n_queries = n_queries;
+        return request;
     }
 };
 
