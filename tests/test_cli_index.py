@@ -386,6 +386,7 @@ def test_of_two_builds_at_once_the_second_is_refused(
         return read_rows(*own, **how)
 
     monkeypatch.setattr(build, "read_rows", build_meanwhile)
-    result = CliRunner().invoke(app, ["build", str(source), "--codes", "-o", str(out)])
-    assert isinstance(result.exception, FileExistsError) or result.exit_code != 0
+    result = run("build", source, "--codes", "-o", out)
+    assert result.exit_code == 1
+    assert "is not empty" in plain(result.stderr)
     assert len(bitweigh.load(out)) == 3

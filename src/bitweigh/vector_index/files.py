@@ -4,6 +4,9 @@
 save writes new files first. Then, before that index is replaced, `vectors.json` comes to describe
 the old one and the new one, and afterwards only the new one: at every moment it fits the index that
 is there. Each of these steps is done whole or not at all.
+
+A first save leaves `vectors.json.tmp` for the time that the codes take: a folder of codes that is
+not described is ours if that describes it.
 """
 
 from __future__ import annotations
