@@ -38,8 +38,9 @@ constexpr int few_rows = 8;
 // And so many must be alike for another look at the same block.
 constexpr int many_hits = 8;
 constexpr int many_alike = 3;
-// Sampled rows within a bound may be so many times more than expected before it counts as loose.
-constexpr double loose_bound_factor = 8.0;
+// A bound is loose where more than one row in so many is nearer: verifying them would cost more than a
+// sample for many neighbours does.
+constexpr std::size_t loose_share = 8;
 
 }  // namespace
 
@@ -98,15 +99,16 @@ void sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k
                   const Tuning& tuning, SharedBound& bound, SearchCounters& counters,
                   Checkpoint& checkpoint) {
     if (bound.get() < padding_distance) {
-        const std::vector<double> few =
-            sample_distances(costs, line, tuning.warm_up_rows, counters, checkpoint);
+        std::vector<double> few =
+            sample_distances(costs, line, tuning.warm_up_rows / 2, counters, checkpoint);
+        if (few.size() >= tuning.warm_up_per_k * k) {
+            bound.lower_to(kth_smallest(few.data(), few.size(), k));
+            return;
+        }
         const auto nearer_rows = std::count_if(few.begin(), few.end(), [&](double distance) {
             return distance < bound.get();
         });
-        // A sample of s of n rows has s k / n rows within a bound that k rows are within.
-        const double expected = static_cast<double>(few.size() * k) /
-                                static_cast<double>(std::max<std::size_t>(1, line.rows()));
-        if (static_cast<double>(nearer_rows) <= loose_bound_factor * expected + 1.0) return;
+        if (static_cast<std::size_t>(nearer_rows) * loose_share <= few.size()) return;
     }
     const std::size_t rows = std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
     std::vector<double> seen = sample_distances(costs, line, rows, counters, checkpoint);
