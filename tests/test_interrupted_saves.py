@@ -19,19 +19,20 @@ import bitweigh
 from bitweigh.disk.folders import FolderLock, HeldFolder, held
 from bitweigh.vector_index import VectorIndex
 
-# Every so many lines. 1 finds nothing else, and takes minutes.
-STRIDE = 31
-TRACED = ("contextlib.py", "_weakrefset.py")
+EVERYWHERE = (f"{os.sep}bitweigh{os.sep}", "contextlib.py", "_weakrefset.py")
+LOCKS = (str(Path("disk", "folders.py")),)
 
 
-def interrupted(call: Callable[[], object], line: int) -> KeyboardInterrupt | None:
-    """Run until a line of bitweigh, by its number in time; None if the call ended before."""
+def interrupted(
+    call: Callable[[], object], line: int, traced: tuple[str, ...]
+) -> KeyboardInterrupt | None:
+    """Run until a line of some files, by its number in time; None if the call ended before."""
     left = line
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal left
         name = frame.f_code.co_filename
-        if f"{os.sep}bitweigh{os.sep}" not in name and not name.endswith(TRACED):
+        if not any(one in name for one in traced):
             return None
         if event == "line":
             left -= 1
@@ -67,14 +68,23 @@ def files_in(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
+# Every so many lines: each of those that lock, and of the others as many as there is time for.
+@pytest.mark.parametrize(("traced", "stride"), [(EVERYWHERE, 31), (LOCKS, 1)])
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize(
     ("make", "load"), [(index_of, bitweigh.load), (vectors_of, VectorIndex.load)]
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_in_any_line_leaves_no_lock_and_nothing_half_saved(
-    make: Callable[[int], Any], load: Callable[[Path], Any], is_first: bool, tmp_path: Path
+    make: Callable[[int], Any],
+    load: Callable[[Path], Any],
+    is_first: bool,
+    traced: tuple[str, ...],
+    stride: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # which takes most of the time
     old, new, folder = make(5), make(6), tmp_path / "a" / "b"
     for name, index in (("old", old), ("new", new)):
         index.save(tmp_path / name)
@@ -85,7 +95,7 @@ def test_an_interrupt_in_any_line_leaves_no_lock_and_nothing_half_saved(
         if not is_first:
             shutil.copytree(tmp_path / "old", folder)
         # Kept: a lock must not wait until nobody looks at the traceback any more.
-        error = interrupted(lambda: new.save(folder), line)
+        error = interrupted(lambda: new.save(folder), line, traced)
         assert not is_locked(folder)
         assert not is_locked(folder / "index")
         if not (tmp_path / "a").exists():
@@ -99,8 +109,8 @@ def test_an_interrupt_in_any_line_leaves_no_lock_and_nothing_half_saved(
         assert files_in(folder) == new_files
         if error is None:
             break
-        line += STRIDE
-    assert line > 300
+        line += stride
+    assert line > 15 * stride
 
 
 @contextlib.contextmanager
@@ -119,6 +129,7 @@ def child() -> Iterator[int]:
 def test_a_forked_child_does_not_keep_the_lock_of_a_process_that_was_killed(
     tmp_path: Path,
 ) -> None:
+    began, begins = os.pipe()
     awaited, goes_on = os.pipe()
     # What is killed has a child of its own, forked while it saved.
     with child() as killed:
@@ -127,14 +138,16 @@ def test_a_forked_child_does_not_keep_the_lock_of_a_process_that_was_killed(
             lock.take()
             if os.fork() == 0:
                 os.close(goes_on)
+                os.write(begins, b".")
                 os.read(awaited, 1)
             os._exit(0)
+    os.read(began, 1)
     os.waitpid(killed, 0)
     try:
         assert not is_locked(tmp_path)
     finally:
-        os.close(goes_on)
-        os.close(awaited)
+        for end in (began, begins, awaited, goes_on):
+            os.close(end)
 
 
 def test_a_thread_that_holds_a_folder_saves_to_it_and_holds_it_still(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import os
 import re
 import runpy
 import shutil
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -281,27 +282,27 @@ def test_a_hasher_of_your_own_kind_is_not_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_first_save_stopped_anywhere_refuses_no_later_one(
+def test_first_saves_stopped_anywhere_refuse_no_later_one(
     clean: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopping = Stopping(monkeypatch, clean)
-    for steps in range(30):
-        folder = tmp_path / str(steps)
-        # Killed twice, by different indexes: what the first has left is not described by the other.
+    # The first is stopped before and after it has saved codes; then another, at every step.
+    for first, second in itertools.product((4, 5, 6), range(6)):
+        folder = tmp_path / f"{first}-{second}"
         stopped = 0
-        for index, again in ((old_index(), steps), (other_index(), steps), (other_index(), 10**6)):
-            stopping.steps_left = again
+        for index, steps in ((old_index(), first), (other_index(), second)):
+            stopping.steps_left = steps
             try:
                 index.save(folder)
             except StoppedError:
                 stopped += 1
-                assert clean <= (not folder.exists()), "something was left"
+                assert folder.exists() == (not clean)
                 with pytest.raises(FileNotFoundError):
                     VectorIndex.load(folder)
-        assert content(VectorIndex.load(folder)) == content(other_index())
-        if not stopped:
-            break
-    assert steps > 5
+        assert stopped == (2 if second < 5 else 1)
+        stopping.steps_left = 10**6
+        old_index().save(folder)
+        assert content(VectorIndex.load(folder)) == content(old_index())
 
 
 def test_a_first_save_that_cannot_sync_its_new_folder_leaves_nothing(

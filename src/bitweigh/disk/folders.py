@@ -52,8 +52,6 @@ class FolderLock:
         self._files: list[int] = []
         self._thread = 0
         self._is_inner = False
-        with _opening:
-            _alive.add(self)
 
     def take(self) -> int:
         """Wait for the lock and return the open folder.
@@ -63,6 +61,7 @@ class FolderLock:
         self._thread = threading.get_ident()
         while True:
             with _opening:
+                _taken.add(self)
                 # In one call: no interrupt comes between opening the folder and keeping its number.
                 self._files.extend(map(os.open, [self.path], [_FOLDER]))
             (file,) = self._files
@@ -85,6 +84,8 @@ class FolderLock:
         if self._files and fcntl is not None:
             fcntl.flock(self._files[0], fcntl.LOCK_UN)
         self._close()
+        with _opening:
+            _taken.discard(self)
 
     def __del__(self) -> None:
         """Release what nobody can release any more."""
@@ -98,7 +99,7 @@ class FolderLock:
     def _taken_here(self) -> int | None:
         """The folder as this thread has opened it before to take its lock."""
         with _opening:
-            others = [lock for lock in _alive if lock is not self and not lock._is_inner]
+            others = [lock for lock in _taken if lock is not self and not lock._is_inner]
         own = os.fstat(self._files[0])
         files = [file for lock in others if lock._thread == self._thread for file in lock._files]
         return next((file for file in files if os.path.samestat(own, os.fstat(file))), None)
@@ -197,12 +198,12 @@ def undisturbed(folder: Path, attempt: Callable[[], Found | None]) -> Found:
 # that took it was killed. So a child closes its copies. No folder is opened during a fork, so that
 # it knows all of them.
 _opening = threading.RLock()
-_alive: weakref.WeakSet[FolderLock] = weakref.WeakSet()
+_taken: weakref.WeakSet[FolderLock] = weakref.WeakSet()
 
 
 def _close_copies() -> None:
     try:
-        for lock in list(_alive):
+        for lock in list(_taken):
             lock._close()
     finally:
         _opening.release()

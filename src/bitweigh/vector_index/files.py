@@ -142,6 +142,7 @@ def _undo(folder: Path, directory: int, old: list[Entry], entry: Entry, made: li
         with contextlib.suppress(OSError):
             _publish(folder, directory, [entry])
             _clean(folder, old, entry)
+        _remove([folder / temporary_of(NAME)])
         return
     if not os.path.lexists(folder / NAME):
         # First the codes, then what tells that they are ours.
