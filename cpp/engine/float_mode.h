@@ -46,7 +46,7 @@ public:
     StandardFloatMode(const StandardFloatMode&) = delete;
     StandardFloatMode& operator=(const StandardFloatMode&) = delete;
 
-    // Calls code that is not ours in the mode that was found, and keeps whatever that code makes of it.
+    // Calls code that is not ours in the mode that was found, and keeps what that code makes of it.
     template <class Call>
     auto outside(const Call& call) {
         class Found {

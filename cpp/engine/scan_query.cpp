@@ -34,13 +34,6 @@ namespace {
 constexpr std::size_t scoring_cost = 16;
 // Fewer rows of a block are scored one by one.
 constexpr int few_rows = 8;
-// So many candidates in one block are a group of equal codes or of equal distances: it pays to look.
-// And so many must be alike for another look at the same block.
-constexpr int many_hits = 8;
-constexpr int many_alike = 3;
-// A bound is loose where more than one row in so many is nearer: verifying them would cost more than a
-// sample for many neighbours does.
-constexpr std::size_t loose_share = 8;
 
 }  // namespace
 

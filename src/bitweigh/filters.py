@@ -7,6 +7,7 @@ length L speaks of the ids 0 to L - 1 and names no other.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,9 +40,7 @@ class Filter:
             named = np.isin(ids, self.ids)
         else:
             assert self.flags is not None
-            named = np.zeros(len(ids), dtype=np.bool_)
-            within = ids < len(self.flags)
-            named[within] = self.flags[ids[within]]
+            named = _flagged(self.flags, ids)
         allowed: NDArray[np.bool_] = named != self.deny
         return allowed
 
@@ -77,9 +76,16 @@ class Filter:
             elif segment.largest_id < len(self.flags):
                 named = self.flags[ids]
             else:
-                within = ids < len(self.flags)
-                named[within] = self.flags[ids[within]]
+                named = _flagged(self.flags, ids)
         return named
+
+
+def _flagged(flags: NDArray[np.bool_], ids: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each id has a flag; those beyond the last have none."""
+    flagged = np.zeros(len(ids), dtype=np.bool_)
+    within = ids < len(flags)
+    flagged[within] = flags[ids[within]]
+    return flagged
 
 
 def allowed_in(wanted: Filter, state: State) -> list[_core.Allowed]:
