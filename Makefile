@@ -16,7 +16,7 @@ help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 demo: $(VENV)/demo ## search real documents by meaning, offline: ten queries, three ways side by side; a minute
-	$(BIN)/python -m bitweigh.demo < /dev/null
+	$(BIN)/python -m bitweigh_experiments.demo < /dev/null
 
 reproduce: $(VENV)/cli ## the paper's experiments, repeated; writes a report into build/paper-reproduction
 	$(BIN)/bitweigh paper reproduce --out build/paper-reproduction $(REPRODUCE)

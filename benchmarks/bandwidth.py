@@ -22,7 +22,7 @@ from rich.progress import Progress
 
 import bitweigh
 from benchmarks import data, machine, report
-from bitweigh.free_memory import free_memory
+from bitweigh._free_memory import free_memory
 
 __all__ = ["Bandwidth", "Scaling"]
 

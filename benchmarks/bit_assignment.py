@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from bitweigh_experiments import datasets
+from bitweigh_experiments.datasets import Dataset
 from numpy.typing import NDArray
 from rich.console import Console
 from sklearn.datasets import load_digits
 
 import bitweigh
 from benchmarks import machine, report
-from bitweigh import datasets
-from bitweigh.bands import BandLayout, BandOptions, contiguous_layout, spread_layout
-from bitweigh.datasets import Dataset
+from bitweigh._index.bands import BandLayout, BandOptions, contiguous_layout, spread_layout
+from bitweigh._index.segments import Part, Segment
+from bitweigh._index.state import State
 from bitweigh.hashers import ITQ, LSH
-from bitweigh.hashers.base import Hasher
-from bitweigh.segments import Part, Segment
-from bitweigh.state import State
+from bitweigh.hashers._base import Hasher
 from bitweigh.weighers import Asym
 
 __all__ = ["CodeSet", "Figures", "Means", "code_sets", "index_with", "measure"]

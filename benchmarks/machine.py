@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bitweigh import hardware
+from bitweigh_experiments import hardware
 
 __all__ = ["facts"]
 

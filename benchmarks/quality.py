@@ -19,7 +19,7 @@ from rich.console import Console
 from benchmarks import plots, report
 from bitweigh import costs, datasets, evaluation, weighers
 from bitweigh.hashers import ITQ, LSH
-from bitweigh.hashers.base import Hasher
+from bitweigh.hashers._base import Hasher
 from bitweigh.vector_index import VectorIndex
 
 __all__ = ["Line", "Vectors", "digits", "measure", "real_sets"]

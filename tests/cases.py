@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 import bitweigh
 from bitweigh import _core
-from bitweigh.checks import BitOrder, Codes, Ids
-from bitweigh.searching import Method
+from bitweigh.typing import BitOrder, Codes, Ids, Method
 
 Costs = NDArray[np.float64] | NDArray[np.float32]
 Rng = np.random.Generator

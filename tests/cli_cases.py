@@ -12,7 +12,7 @@ from typing import Any
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
-from bitweigh.cli.app import app
+from bitweigh._cli.app import app
 
 ROOT = Path(__file__).parent.parent
 
@@ -65,7 +65,7 @@ def examples(command: Any) -> list[str]:
 def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a script that calls `bitweigh` and `python`, as they are in this environment."""
     ours = (
-        f'bitweigh() {{ "{sys.executable}" -m bitweigh.cli "$@"; }}\n'
+        f'bitweigh() {{ "{sys.executable}" -m bitweigh._cli "$@"; }}\n'
         f'python() {{ "{sys.executable}" "$@"; }}\n'
     )
     bash = shutil.which("bash")

@@ -1,4 +1,4 @@
-"""Files for the tests of bitweigh.datasets: writers of the formats, and the real files if given."""
+"""Files for the tests of datasets: writers of the formats, and the real files if given."""
 
 from __future__ import annotations
 

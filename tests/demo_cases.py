@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-
-from bitweigh.demo.model import Floats, Model
+from bitweigh_experiments.demo.model import Floats, Model
 
 N_DIMS = 48
 SUBJECTS = ("files", "sounds", "pictures", "letters", "games", "maps", "stars", "numbers")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bitweigh.reproduce.results import Cell, DataFacts, Results
+from bitweigh_experiments.reproduce.results import Cell, DataFacts, Results
 
 MAIN = ("Places205", "LSH", "Asym", 32)
 STAND_IN = DataFacts(

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bitweigh
-from bitweigh.bands import BandLayout, BandOptions, layout_of
-from bitweigh.checks import BitOrder, Codes
-from bitweigh.searching import Method
-from bitweigh.segments import Segment
-from bitweigh.state import State
+from bitweigh._index.bands import BandLayout, BandOptions, layout_of
+from bitweigh._index.segments import Segment
+from bitweigh._index.state import State
+from bitweigh.typing import BitOrder, Codes, Method
 
 
 def layout_for(options: BandOptions, codes: Codes, n_bits: int, bitorder: BitOrder) -> BandLayout:
@@ -152,7 +151,7 @@ def test_a_search_that_finds_no_memory_for_bands_asks_again_later(
         asked += 1
         return free
 
-    monkeypatch.setattr("bitweigh.bands.free_memory", free_memory)
+    monkeypatch.setattr("bitweigh._index.bands.free_memory", free_memory)
     monkeypatch.setattr("time.monotonic", lambda: now)
     index = filled(5000)
     costs = np.ones((64, 2))
@@ -172,10 +171,10 @@ def test_a_search_that_finds_no_memory_for_bands_asks_again_later(
 
 def test_build_asks_for_memory_whenever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     index = filled(5000)
-    monkeypatch.setattr("bitweigh.bands.free_memory", lambda: 0)
+    monkeypatch.setattr("bitweigh._index.bands.free_memory", lambda: 0)
     index.build()
     assert index.memory().directories == 0
-    monkeypatch.setattr("bitweigh.bands.free_memory", lambda: 2**40)
+    monkeypatch.setattr("bitweigh._index.bands.free_memory", lambda: 2**40)
     index.build()
     assert index.memory().directories > 0
 

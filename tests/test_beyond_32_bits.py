@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import bitweigh
-from bitweigh.segments import Part, Segment
-from bitweigh.state import State
+from bitweigh._index.segments import Part, Segment
+from bitweigh._index.state import State
 
 TILE_ROWS = 1 << 26
 SEGMENT_ROWS = 1 << 31

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bitweigh
-from bitweigh.checks import Codes
+from bitweigh.typing import Codes
 
 N_BITS = 12
 
@@ -291,7 +291,7 @@ def test_the_neighbours_of_a_code_are_those_of_one_moment(monkeypatch: pytest.Mo
         index.remove(range(11, 20))
         return bitweigh.costs.from_weights(*arguments, **options)
 
-    monkeypatch.setattr("bitweigh.lookups.from_weights", and_another_thread_removes)
+    monkeypatch.setattr("bitweigh._index.lookups.from_weights", and_another_thread_removes)
     found = index.search_by_id(10, 29)
     assert len(index) == 21
     assert found.ids.tolist() == expected.ids.tolist()

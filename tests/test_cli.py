@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from bitweigh_experiments.reproduce import Plan
+from bitweigh_experiments.reproduce import run as running
+from bitweigh_experiments.reproduce.measure import Effort, Setting
+from bitweigh_experiments.reproduce.published import TABLES
+from bitweigh_experiments.reproduce.results import KS, METHODS, Results
 from typer.testing import CliRunner, Result
 
 import bitweigh
-from bitweigh.cli.app import app
-from bitweigh.reproduce import Plan
-from bitweigh.reproduce import run as running
-from bitweigh.reproduce.measure import Effort, Setting
-from bitweigh.reproduce.published import TABLES
-from bitweigh.reproduce.results import KS, METHODS, Results
+from bitweigh._cli.app import app
 
 SMALL = ("--quick", "--rows", "1000", "--queries", "20")
 NAME = "paper-reproduction"
@@ -49,7 +49,7 @@ def test_it_tells_its_version() -> None:
 
 
 def test_it_runs_as_a_module() -> None:
-    done = python("-m", "bitweigh.cli", "--version")
+    done = python("-m", "bitweigh._cli", "--version")
     assert (done.returncode, done.stdout) == (0, f"bitweigh {bitweigh.__version__}\n")
 
 
@@ -57,7 +57,7 @@ def test_it_runs_as_a_module() -> None:
 def test_it_says_how_to_install_what_it_needs(package: str) -> None:
     done = python(
         "-c",
-        f"import sys; sys.modules[{package!r}] = None; from bitweigh.cli import main; main()",
+        f"import sys; sys.modules[{package!r}] = None; from bitweigh._cli import main; main()",
     )
     assert done.returncode == 1
     assert done.stderr == (
@@ -125,7 +125,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
         seen.append(plan)
         return Results({}, {})
 
-    monkeypatch.setattr("bitweigh.cli.paper.reproduce", no_run)
+    monkeypatch.setattr("bitweigh_experiments.commands.paper.reproduce", no_run)
     return seen
 
 

@@ -15,8 +15,8 @@ from cli_cases import ROOT, commands, done, examples, plain, run, shell
 from typer.testing import CliRunner
 
 import bitweigh
-from bitweigh.cli import build, change, indexes
-from bitweigh.cli.app import app
+from bitweigh._cli import build, change, indexes
+from bitweigh._cli.app import app
 
 # Those that take minutes or need more packages have tests of their own.
 OTHERS = {"bitweigh demo", "bitweigh paper reproduce", "bitweigh paper report"}
@@ -108,7 +108,7 @@ def test_build_takes_bits_order_and_ids() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_many_rows_are_added_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitweigh.cli.indexes._AT_ONCE", 64)
+    monkeypatch.setattr("bitweigh._cli.indexes._AT_ONCE", 64)
     np.save("ids.npy", np.arange(300)[::-1])
     done("build", "codes.npy", "--codes", "--ids", "ids.npy", "-o", "parts")
     assert np.array_equal(bitweigh.load("parts").codes_of(np.arange(300)[::-1]), CODES)
@@ -297,7 +297,7 @@ def test_a_terminal_shows_progress_and_a_log_does_not(here: Path) -> None:
 
 def test_a_shell_can_complete_commands(tmp_path: Path) -> None:
     assert "--install-completion" in plain(done("--help"))
-    call = "import sys; sys.argv = ['bitweigh']; from bitweigh.cli import main; main()"
+    call = "import sys; sys.argv = ['bitweigh']; from bitweigh._cli import main; main()"
     asked = 'export _BITWEIGH_COMPLETE=complete_bash COMP_WORDS="bitweigh ver" COMP_CWORD=1'
     assert shell(f'{asked}; python -c "{call}"', tmp_path).stdout == "verify\n"
 
@@ -306,7 +306,7 @@ def test_ctrl_c_exits_with_130(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bitweigh.cli.info.opened", stopped)
+    monkeypatch.setattr("bitweigh._cli.info.opened", stopped)
     result = run("info", tmp_path)
     assert result.exit_code == 130
     assert result.stderr == "stopped\n"
@@ -328,7 +328,7 @@ def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("bitweigh.cli.info.opened", broken)
+    monkeypatch.setattr("bitweigh._cli.info.opened", broken)
     assert isinstance(run("info", tmp_path).exception, ZeroDivisionError)
 
 

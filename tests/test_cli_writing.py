@@ -13,7 +13,7 @@ from cli_cases import plain, run
 from interrupted_everywhere import interrupted_everywhere
 
 import bitweigh
-from bitweigh.cli.writing import StdoutFormat, writing
+from bitweigh._cli.writing import StdoutFormat, writing
 
 FORMATS = ["csv", "jsonl", "parquet", "npy", "npz"]
 RNG = np.random.default_rng(0)

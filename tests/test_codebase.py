@@ -170,8 +170,17 @@ def test_no_file_is_called_utils() -> None:
 
 
 def test_every_public_name_has_a_docstring_with_an_example() -> None:
+    from bitweigh_experiments import (
+        datasets,
+        embeddings,
+        evaluation,
+        frames,
+        hashers,
+        paper,
+        weighers,
+    )
+
     import bitweigh
-    from bitweigh import datasets, embeddings, evaluation, frames, hashers, paper, weighers
 
     public = [getattr(bitweigh, name) for name in bitweigh.__all__ if name[0] != "_"]
     modules = [bitweigh.costs, bitweigh.reference, datasets, embeddings, evaluation, frames]

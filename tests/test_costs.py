@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitweigh import costs, reference
-from bitweigh.checks import BitOrder
+from bitweigh.typing import BitOrder
 
 ORDERS: list[BitOrder] = ["big", "little"]
 

@@ -1,4 +1,4 @@
-"""bitweigh.datasets: choice by ending, npy, npz, HDF5 and parquet, and what a Dataset checks."""
+"""Datasets: choice by ending, npy, npz, HDF5 and parquet, and what a Dataset checks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import bitweigh_experiments.datasets
 import numpy as np
 import pytest
+from bitweigh_experiments import datasets
 from datasets_cases import some_rows, write_vecs
-
-import bitweigh.datasets
-from bitweigh import datasets
 
 
 def test_every_public_name_has_an_example() -> None:
@@ -248,7 +247,7 @@ def test_the_parts_of_a_dataset_must_fit(parts: dict[str, Any], message: str) ->
 
 
 def test_nothing_that_could_download_is_imported() -> None:
-    folder = Path(bitweigh.datasets.__file__).parent
+    folder = Path(bitweigh_experiments.datasets.__file__).parent
     for path in folder.glob("*.py"):
         for word in ("urllib", "requests", "http", "socket", "ftplib", "subprocess"):
             assert f"import {word}" not in path.read_text(), path

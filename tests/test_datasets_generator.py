@@ -1,4 +1,4 @@
-"""bitweigh.datasets.MixtureGenerator: like the rows it was fitted on, and the same for any n."""
+"""MixtureGenerator: like the rows it was fitted on, and the same for any n."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bitweigh_experiments.datasets import Dataset, MixtureGenerator, dsift, dsift512
+from bitweigh_experiments.datasets.kmeans import cluster, nearest
 from datasets_cases import real_data
 from numpy.typing import NDArray
-
-from bitweigh.datasets import Dataset, MixtureGenerator, dsift, dsift512
-from bitweigh.datasets.kmeans import cluster, nearest
 
 Rows = NDArray[np.float32]
 

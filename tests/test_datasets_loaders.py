@@ -1,4 +1,4 @@
-"""bitweigh.datasets: the named loaders on tiny folders in the genuine layout, and the real sets."""
+"""Data sets: the named loaders on tiny folders in the genuine layout, and the real sets."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bitweigh_experiments import datasets
+from bitweigh_experiments.datasets import Dataset
 from datasets_cases import real_data, some_rows, write_vecs
-
-from bitweigh import datasets
-from bitweigh.datasets import Dataset
 
 TEXMEX: list[tuple[Callable[[Path], Dataset], str, int]] = [
     (datasets.gist1m, "gist", 960),

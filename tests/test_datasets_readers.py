@@ -1,4 +1,4 @@
-"""bitweigh.datasets: the readers of vecs and bin files, on good files and on hostile ones."""
+"""bitweigh.io: the readers of vecs and bin files, on good files and on hostile ones."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bitweigh_experiments import datasets
 from datasets_cases import BIN_DTYPES, DTYPES, real_data, some_rows, write_bin, write_vecs
 from hypothesis import given
 from hypothesis import strategies as st
-
-from bitweigh import datasets
 
 VECS = sorted(DTYPES)
 BINS = sorted(BIN_DTYPES)

@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-
-from bitweigh.demo import debian, documents, samples, stdlib
-from bitweigh.demo.document import Document
+from bitweigh_experiments.demo import debian, documents, samples, stdlib
+from bitweigh_experiments.demo.document import Document
 
 DUMP = """\
 Package: fdupes

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bitweigh_experiments.demo import __main__ as module
+from bitweigh_experiments.demo import cache, collection, debian, run, tables
+from bitweigh_experiments.demo.compare import Answer, Found, Line, Summary
+from bitweigh_experiments.demo.document import Document
+from bitweigh_experiments.demo.documents import shipped
+from bitweigh_experiments.demo.model import Floats, Model
 from demo_cases import FAKE, N_DIMS, sentences, texts_file
 from rich.console import Console
 from typer.testing import CliRunner
 
-from bitweigh.cli.app import app
-from bitweigh.demo import __main__ as module
-from bitweigh.demo import cache, collection, debian, run, tables
-from bitweigh.demo.compare import Answer, Found, Line, Summary
-from bitweigh.demo.document import Document
-from bitweigh.demo.documents import shipped
-from bitweigh.demo.model import Floats, Model
+from bitweigh._cli.app import app
 
 DOCUMENTS = [
     Document("fdupes", "identifies duplicate files"),
@@ -271,7 +271,7 @@ def test_as_a_module_it_stops_without_a_traceback(
 def test_without_its_packages_it_says_in_one_line_what_to_install(package: str) -> None:
     code = (
         f"import runpy, sys; sys.modules[{package!r}] = None; sys.argv[1:] = ['a query']; "
-        "runpy.run_module('bitweigh.demo', run_name='__main__')"
+        "runpy.run_module('bitweigh_experiments.demo', run_name='__main__')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1

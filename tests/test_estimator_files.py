@@ -20,10 +20,10 @@ from sklearn.utils.estimator_checks import check_transformer_get_feature_names_o
 import bitweigh
 from bitweigh import hashers, weighers
 from bitweigh.hashers import ITQ, LSH, Sign, files
-from bitweigh.hashers.base import Hasher
-from bitweigh.hashers.files import from_bytes, to_bytes
+from bitweigh.hashers._base import Hasher
+from bitweigh.hashers._files import from_bytes, to_bytes
 from bitweigh.weighers import Asym, InnerProduct, Wh
-from bitweigh.weighers.base import Weigher
+from bitweigh.weighers._base import Weigher
 
 ROWS = np.random.default_rng(3).standard_normal((200, 6)).astype(np.float32)
 HASHERS = [
@@ -86,9 +86,7 @@ def test_what_is_not_fitted_or_not_ours_is_not_saved(tmp_path: Path) -> None:
 
 def test_each_loader_reads_its_own_kind_only(tmp_path: Path) -> None:
     LSH(9).fit(ROWS).save(tmp_path / "file")
-    with pytest.raises(
-        bitweigh.CorruptIndexError, match="one of Asym, InnerProduct, Wh, got 'LSH'"
-    ):
+    with pytest.raises(bitweigh.CorruptFileError, match="one of Asym, InnerProduct, Wh, got 'LSH'"):
         weighers.load(tmp_path / "file")
     with pytest.raises(FileNotFoundError):
         weighers.load(tmp_path / "none")
@@ -151,7 +149,7 @@ def about(**changed: object) -> np.ndarray:
 def test_what_does_not_fit_is_named_with_its_file(changed: dict[str, Any], match: str) -> None:
     arrays = {**members(to_bytes(LSH(9).fit(ROWS))), **changed}
     raw = made({name: array for name, array in arrays.items() if array is not None})
-    with pytest.raises(bitweigh.CorruptIndexError, match=match) as caught:
+    with pytest.raises(bitweigh.CorruptFileError, match=match) as caught:
         from_bytes(raw, Path("a/b.npz"), hashers.KINDS)
     assert caught.value.path == Path("a/b.npz")
 
@@ -159,7 +157,7 @@ def test_what_does_not_fit_is_named_with_its_file(changed: dict[str, Any], match
 def test_a_compressed_file_is_refused() -> None:
     file = io.BytesIO()
     np.savez_compressed(file, **members(to_bytes(LSH(9).fit(ROWS))))
-    with pytest.raises(bitweigh.CorruptIndexError, match="must not be compressed"):
+    with pytest.raises(bitweigh.CorruptFileError, match="must not be compressed"):
         from_bytes(file.getvalue(), Path("x"), hashers.KINDS)
 
 
@@ -174,12 +172,12 @@ def test_a_header_that_promises_more_than_there_is_is_refused() -> None:
             if name == "threshold_":
                 raw = raw.replace(b"(6,), }            ", b"(6000000000000,), }")
             archive.writestr(f"{name}.npy", raw)
-    with pytest.raises(bitweigh.CorruptIndexError, match="does not fit its data"):
+    with pytest.raises(bitweigh.CorruptFileError, match="does not fit its data"):
         from_bytes(file.getvalue(), Path("x"), hashers.KINDS)
 
 
 def test_a_pickle_is_not_opened() -> None:
-    with pytest.raises(bitweigh.CorruptIndexError, match="not a zip file"):
+    with pytest.raises(bitweigh.CorruptFileError, match="not a zip file"):
         from_bytes(pickle.dumps({}), Path("x"), hashers.KINDS)
 
 
@@ -193,7 +191,7 @@ def test_a_damaged_byte_is_found_or_changes_nothing(place: int, bit: int, cut: b
     damaged = bytes(raw[:place] if cut else raw)
     try:
         loaded = from_bytes(damaged, Path("x"), hashers.KINDS)
-    except bitweigh.CorruptIndexError:
+    except bitweigh.CorruptFileError:
         return
     assert loaded.threshold_.tobytes() == hasher.threshold_.tobytes()
     assert repr(loaded) == repr(hasher)
@@ -245,7 +243,7 @@ def test_a_file_with_nothing_in_it_takes_no_memory_however_long_it_is(tmp_path: 
     (tmp_path / "file").touch()
     for size in (2**34, 2**40):
         os.truncate(tmp_path / "file", size)  # takes no space on the disk
-        with pytest.raises(bitweigh.CorruptIndexError, match=r"not a zip file|must have at most"):
+        with pytest.raises(bitweigh.CorruptFileError, match=r"not a zip file|must have at most"):
             hashers.load(tmp_path / "file")
 
 
@@ -254,12 +252,12 @@ def test_a_file_that_lists_more_than_a_hasher_has_is_not_taken_apart() -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for number in range(1000):
             archive.writestr(f"{number}.npy", b"")
-    with pytest.raises(bitweigh.CorruptIndexError, match="lists too many arrays"):
+    with pytest.raises(bitweigh.CorruptFileError, match="lists too many arrays"):
         from_bytes(file.getvalue(), Path("x"), hashers.KINDS)
 
 
 def test_a_long_description_is_not_parsed() -> None:
     arrays = members(to_bytes(LSH(9).fit(ROWS)))
     arrays["about"] = np.array("[" + "{}," * 10_000 + "0]")
-    with pytest.raises(bitweigh.CorruptIndexError, match="about must have at most"):
+    with pytest.raises(bitweigh.CorruptFileError, match="about must have at most"):
         from_bytes(made(arrays), Path("x"), hashers.KINDS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bitweigh.free_memory import free_memory, total_memory
+from bitweigh._free_memory import free_memory, total_memory
 
 MIB = 2**20
 

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 from bitweigh.hashers import ITQ, LSH, Sign, estimator, itq
-from bitweigh.hashers.base import Hasher
+from bitweigh.hashers._base import Hasher
 
 # scikit-learn's checks that cannot apply to packed output, by name, each with the reason. None:
 # codes are an array (n_samples, n_bytes) of numbers like any other to it, and its tags say that the

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import bitweigh
-from bitweigh.storage.manifest import MANIFEST, digest_of
+from bitweigh._storage.manifest import MANIFEST, digest_of
 
 MOST_BYTES = 20_000
 ABSURD: list[Any] = [
@@ -118,7 +118,7 @@ def try_files(folder: Path, files: dict[str, bytes], outcomes: Counter[str], ful
     for mapped in (False, True):
         try:
             index = bitweigh.load(folder, mmap=mapped)
-        except bitweigh.CorruptIndexError:
+        except bitweigh.CorruptFileError:
             outcomes["refused"] += 1
             continue
         outcomes["loaded"] += 1
@@ -127,12 +127,12 @@ def try_files(folder: Path, files: dict[str, bytes], outcomes: Counter[str], ful
         try:
             exercise(index)
             outcomes["used"] += 1
-        except (bitweigh.CorruptIndexError, ValueError, KeyError, IndexError):
+        except (bitweigh.CorruptFileError, ValueError, KeyError, IndexError):
             outcomes["an error when used"] += 1
         try:
             bitweigh.load(folder, mmap=mapped).verify()
             outcomes["found sound"] += 1
-        except bitweigh.CorruptIndexError:
+        except bitweigh.CorruptFileError:
             outcomes["found unsound"] += 1
 
 
@@ -209,7 +209,7 @@ def test_a_mutated_index_is_refused_unless_its_checksums_match(
         tried += 1
         write(tmp_path / "index", mutated)
         with (
-            pytest.raises(bitweigh.CorruptIndexError)
+            pytest.raises(bitweigh.CorruptFileError)
             if MANIFEST in mutated
             else pytest.raises(FileNotFoundError)
         ):
@@ -246,13 +246,13 @@ def test_the_error_names_the_file_and_what_is_wrong(
 ) -> None:
     name = next(name for name in files if name.startswith("codes-"))
     write(tmp_path / "index", {**files, name: files[name][:-1] + b"\xff"})
-    with pytest.raises(bitweigh.CorruptIndexError, match="checksum") as caught:
+    with pytest.raises(bitweigh.CorruptFileError, match="checksum") as caught:
         bitweigh.load(tmp_path / "index")
     assert caught.value.path == tmp_path / "index" / name
     bitweigh.load(tmp_path / "index", mmap=True)
-    with pytest.raises(bitweigh.CorruptIndexError, match="checksum"):
+    with pytest.raises(bitweigh.CorruptFileError, match="checksum"):
         bitweigh.load(tmp_path / "index", mmap=True, verify=True)
-    with pytest.raises(bitweigh.CorruptIndexError, match="checksum") as caught:
+    with pytest.raises(bitweigh.CorruptFileError, match="checksum") as caught:
         bitweigh.load(tmp_path / "index", mmap=True).verify()
     assert caught.value.path.name == name
 
@@ -272,22 +272,22 @@ def test_an_array_far_larger_than_its_file_takes_no_memory(
     mutated = {**files, MANIFEST: sealed(json.dumps(manifest, indent=1).encode() + b"\n")}
     write(tmp_path / "index", mutated)
     for mapped in (False, True):
-        with pytest.raises(bitweigh.CorruptIndexError, match=r"\.npy"):
+        with pytest.raises(bitweigh.CorruptFileError, match=r"\.npy"):
             bitweigh.load(tmp_path / "index", mmap=mapped)
 
 
 def test_a_later_format_is_refused_by_its_number(files: dict[str, bytes], tmp_path: Path) -> None:
     later = files[MANIFEST].replace(b'"version": 1', b'"version": 9')
     write(tmp_path / "index", {**files, MANIFEST: sealed(later)})
-    with pytest.raises(bitweigh.CorruptIndexError, match="format 9"):
+    with pytest.raises(bitweigh.CorruptFileError, match="format 9"):
         bitweigh.load(tmp_path / "index")
 
 
-def unsound(tmp_path: Path, files: dict[str, bytes]) -> bitweigh.CorruptIndexError:
+def unsound(tmp_path: Path, files: dict[str, bytes]) -> bitweigh.CorruptFileError:
     """What verify finds in files whose checksums match."""
     write(tmp_path / "unsound", repaired(files))
     index = bitweigh.load(tmp_path / "unsound")
-    with pytest.raises(bitweigh.CorruptIndexError) as caught:
+    with pytest.raises(bitweigh.CorruptFileError) as caught:
         index.verify()
     return caught.value
 
@@ -299,7 +299,7 @@ def test_verify_finds_damage_in_the_removed_rows_of_a_mapped_index(
     raw = bytearray(files[name])
     raw[130] ^= 4
     write(tmp_path / "index", {**files, name: bytes(raw)})
-    with pytest.raises(bitweigh.CorruptIndexError, match="checksum") as caught:
+    with pytest.raises(bitweigh.CorruptFileError, match="checksum") as caught:
         bitweigh.load(tmp_path / "index", mmap=True).verify()
     assert caught.value.path.name == name
 
@@ -337,7 +337,7 @@ def test_a_file_of_another_kind_than_its_field_is_refused(
         raw = raw.replace(f'"{old}"'.encode(), f'"{new}"'.encode())
     mutated = {swapped.get(name, name): content for name, content in files.items()}
     write(tmp_path / "index", {**mutated, MANIFEST: sealed(raw)})
-    with pytest.raises(bitweigh.CorruptIndexError, match="such a file"):
+    with pytest.raises(bitweigh.CorruptFileError, match="such a file"):
         bitweigh.load(tmp_path / "index")
 
 
@@ -349,7 +349,7 @@ def test_a_part_of_which_no_row_is_left_is_refused(files: dict[str, bytes], tmp_
     mutated = repaired({**files, part["removed"]: raw})
     write(tmp_path / "index", mutated)
     for mapped in (False, True):
-        with pytest.raises(bitweigh.CorruptIndexError, match="must leave a row") as caught:
+        with pytest.raises(bitweigh.CorruptFileError, match="must leave a row") as caught:
             bitweigh.load(tmp_path / "index", mmap=mapped)
         assert caught.value.path.name.startswith("removed-")
 
@@ -370,9 +370,9 @@ def test_a_manifest_is_not_parsed_before_its_checksum_and_its_size_were_looked_a
     def parse(_: bytes) -> None:
         raise AssertionError("it was parsed")
 
-    monkeypatch.setattr("bitweigh.storage.manifest.json.loads", parse)
+    monkeypatch.setattr("bitweigh._storage.manifest.json.loads", parse)
     with pytest.raises(
-        bitweigh.CorruptIndexError, match="at most" if sealed_too else "checksum does not match"
+        bitweigh.CorruptFileError, match="at most" if sealed_too else "checksum does not match"
     ):
         bitweigh.load(tmp_path / "index")
 
@@ -382,5 +382,5 @@ def test_a_later_format_is_refused_by_its_number_also_with_another_checksum(
 ) -> None:
     later = files[MANIFEST].replace(b'"version": 1', b'"version": 12')
     write(tmp_path / "index", {**files, MANIFEST: later})
-    with pytest.raises(bitweigh.CorruptIndexError, match="format 12; this version"):
+    with pytest.raises(bitweigh.CorruptFileError, match="format 12; this version"):
         bitweigh.load(tmp_path / "index")

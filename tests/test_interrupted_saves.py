@@ -18,8 +18,8 @@ import pytest
 from test_links import index_of, vectors_of
 
 import bitweigh
-from bitweigh.disk import folders
-from bitweigh.disk.folders import FolderLock, HeldFolder, held
+from bitweigh._disk import folders
+from bitweigh._disk.folders import FolderLock, HeldFolder, held
 from bitweigh.vector_index import VectorIndex
 
 EVERYWHERE = (f"{os.sep}bitweigh{os.sep}", "contextlib.py", "_weakrefset.py")

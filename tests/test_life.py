@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from numpy.typing import NDArray
 
 import bitweigh
-from bitweigh.checks import BitOrder, Codes, Ids
+from bitweigh.typing import BitOrder, Codes, Ids
 
 RUNS, STEPS = 300, 50
 SEEDS = st.integers(0, 2**32 - 1)

@@ -12,7 +12,7 @@ import pytest
 
 import bitweigh
 from bitweigh import hashers, weighers
-from bitweigh.disk import reading
+from bitweigh._disk import reading
 from bitweigh.vector_index import VectorIndex
 
 VECTORS = np.random.default_rng(0).standard_normal((40, 6)).astype(np.float32)
@@ -61,7 +61,7 @@ def test_an_index_whose_file_is_something_else_is_neither_read_nor_replaced(
     path.unlink()
     put(path)
     for mmap in (False, True):
-        with pytest.raises(bitweigh.CorruptIndexError, match="must be a plain file, is") as caught:
+        with pytest.raises(bitweigh.CorruptFileError, match="must be a plain file, is") as caught:
             bitweigh.load(tmp_path, mmap=mmap)
         assert caught.value.path == path
     with pytest.raises(FileExistsError, match="must be a plain file to be replaced, is a"):
@@ -79,7 +79,7 @@ def test_a_vector_index_whose_file_is_something_else_is_neither_read_nor_replace
     put(path)
     before = sorted(tmp_path.rglob("*"))
     for mmap in (False, True):
-        with pytest.raises(bitweigh.CorruptIndexError, match="must be a plain file, is") as caught:
+        with pytest.raises(bitweigh.CorruptFileError, match="must be a plain file, is") as caught:
             VectorIndex.load(tmp_path, mmap=mmap)
         assert caught.value.path == path
     with pytest.raises(FileExistsError, match="must be a plain file to be replaced, is a"):
@@ -127,7 +127,7 @@ def test_the_codes_of_a_vector_index_are_not_looked_for_elsewhere(tmp_path: Path
     vectors_of(3).index.save(tmp_path / "victim")
     shutil.rmtree(tmp_path / "vectors" / "index")
     (tmp_path / "vectors" / "index").symlink_to(tmp_path / "victim")
-    with pytest.raises(bitweigh.CorruptIndexError, match="index: must be a folder, is a link"):
+    with pytest.raises(bitweigh.CorruptFileError, match="index: must be a folder, is a link"):
         VectorIndex.load(tmp_path / "vectors")
     with pytest.raises(FileExistsError, match="must be a folder, is a link"):
         vectors_of(5).save(tmp_path / "vectors")
@@ -162,7 +162,7 @@ def test_a_hasher_or_weigher_is_read_from_a_plain_file_only(
     load: Callable[[Path], object], put: Callable[[Path], None], tmp_path: Path
 ) -> None:
     put(tmp_path / "file.npz")
-    with pytest.raises(bitweigh.CorruptIndexError, match="must be a plain file, is"):
+    with pytest.raises(bitweigh.CorruptFileError, match="must be a plain file, is"):
         load(tmp_path / "file.npz")
 
 
@@ -192,7 +192,7 @@ def test_a_file_that_becomes_a_link_while_it_is_opened_is_refused(
     (tmp_path / "link").symlink_to("/dev/zero")
     kinds = iter(["", "a link"])
     monkeypatch.setattr(reading, "kind_of", lambda _: next(kinds))
-    with pytest.raises(bitweigh.CorruptIndexError, match="is a link"):
+    with pytest.raises(bitweigh.CorruptFileError, match="is a link"):
         reading.open_plain(tmp_path / "link")
 
 
@@ -201,5 +201,5 @@ def test_a_file_that_becomes_a_pipe_while_it_is_opened_is_not_waited_for(
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.setattr(reading, "kind_of", lambda _: "")
-    with pytest.raises(bitweigh.CorruptIndexError, match="is a pipe"):
+    with pytest.raises(bitweigh.CorruptFileError, match="is a pipe"):
         reading.open_plain(tmp_path / "pipe")

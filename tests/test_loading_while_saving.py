@@ -16,7 +16,7 @@ import bitweigh
 def test_a_load_starts_anew_when_a_save_comes_in_between(
     mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["bitweigh.storage.load"]
+    module = sys.modules["bitweigh._storage.load"]
     read = module.read_manifest
     saves = [small_index(seed=2), small_index(seed=3)]
 
@@ -34,7 +34,7 @@ def test_a_load_starts_anew_when_a_save_comes_in_between(
 def test_a_load_gives_up_where_saves_never_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["bitweigh.storage.load"]
+    module = sys.modules["bitweigh._storage.load"]
     read = module.read_manifest
     seeds = iter(range(1000))
 
@@ -53,7 +53,7 @@ def test_a_load_gives_up_where_saves_never_end(
 def test_a_load_starts_anew_when_an_equal_index_was_saved_after_another(
     mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["bitweigh.storage.load"]
+    module = sys.modules["bitweigh._storage.load"]
     name = "map_array" if mapped else "read_array"
     read, calls = getattr(module, name), []
 
@@ -77,7 +77,7 @@ def test_a_load_starts_anew_when_an_equal_index_was_saved_after_another(
 def test_the_last_attempt_to_load_keeps_saves_from_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["bitweigh.storage.load"]
+    module = sys.modules["bitweigh._storage.load"]
     read, seeds, savers = module.read_manifest, iter(range(1000)), []
 
     def read_then_save(folder: Path) -> object:

@@ -10,7 +10,7 @@ import pytest
 from cases import KERNELS
 
 import bitweigh
-from bitweigh import machine
+from bitweigh import _system as machine
 
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:

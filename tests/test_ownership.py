@@ -10,7 +10,7 @@ import pytest
 from test_links import index_of, vectors_of
 
 import bitweigh
-from bitweigh.storage.manifest import MANIFEST
+from bitweigh._storage.manifest import MANIFEST
 from bitweigh.vector_index import VectorIndex
 
 SUM = "0123456789abcdef" * 2

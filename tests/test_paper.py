@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bitweigh import paper, reference
-from bitweigh.results import SearchResult
+from bitweigh._results import SearchResult
 
 
 @pytest.mark.parametrize("n_bits", [5, 32, 64, 72, 128, 200, 256])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bitweigh import costs as ways
 from bitweigh import paper, reference
-from bitweigh.checks import BitOrder
+from bitweigh.typing import BitOrder
 
 ORDERS: list[BitOrder] = ["big", "little"]
 

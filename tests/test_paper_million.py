@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from bitweigh import paper, reference
-from bitweigh.checks import Codes
-from bitweigh.results import SearchResult
+from bitweigh._results import SearchResult
+from bitweigh.typing import Codes
 
 N = 1_000_000
 K = 100

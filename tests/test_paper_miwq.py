@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitweigh import _core, paper, reference
-from bitweigh.checks import BitOrder
+from bitweigh.typing import BitOrder
 
 ORDERS: list[BitOrder] = ["big", "little"]
 

@@ -9,16 +9,22 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-
-from bitweigh.reproduce.claims import Claim, claims
-from bitweigh.reproduce.data import DIGITS
-from bitweigh.reproduce.report import write_report
-from bitweigh.reproduce.report.charts import Axis, Chart, Reading, css_class, draw
-from bitweigh.reproduce.report.figures import FIGURES, charts_of
-from bitweigh.reproduce.report.headline import headlines
-from bitweigh.reproduce.report.scales import scale_for
-from bitweigh.reproduce.results import METHODS, Ambiguity, Cell, DataFacts, Results, SweepPoint
-from bitweigh.reproduce.tables import extra_tables, tables
+from bitweigh_experiments.reproduce.claims import Claim, claims
+from bitweigh_experiments.reproduce.data import DIGITS
+from bitweigh_experiments.reproduce.report import write_report
+from bitweigh_experiments.reproduce.report.charts import Axis, Chart, Reading, css_class, draw
+from bitweigh_experiments.reproduce.report.figures import FIGURES, charts_of
+from bitweigh_experiments.reproduce.report.headline import headlines
+from bitweigh_experiments.reproduce.report.scales import scale_for
+from bitweigh_experiments.reproduce.results import (
+    METHODS,
+    Ambiguity,
+    Cell,
+    DataFacts,
+    Results,
+    SweepPoint,
+)
+from bitweigh_experiments.reproduce.tables import extra_tables, tables
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 TRICKY = 'rows of <b>"A" & B</b>'
@@ -315,7 +321,11 @@ def test_an_axis_holds_its_values_and_few_ticks(values: list[float], log: bool) 
 
 
 def test_every_method_has_a_colour() -> None:
-    style = resources.files("bitweigh.reproduce.report").joinpath("style.css").read_text("utf-8")
+    style = (
+        resources.files("bitweigh_experiments.reproduce.report")
+        .joinpath("style.css")
+        .read_text("utf-8")
+    )
     for method in METHODS:
         name = css_class(method)
         assert f".{name} {{ color: var(--{name.removeprefix('m-')}); }}" in style

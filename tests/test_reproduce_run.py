@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bitweigh_experiments.reproduce import Plan, Results, reproduce
+from bitweigh_experiments.reproduce import measure as measuring
+from bitweigh_experiments.reproduce import methods as searching
+from bitweigh_experiments.reproduce import run as running
+from bitweigh_experiments.reproduce.data import DIGITS, Scale, roles_in, set_stage
+from bitweigh_experiments.reproduce.measure import Effort, Setting
+from bitweigh_experiments.reproduce.results import EXTRA_ROLES, KS, METHODS, ROLES, Cell, DataFacts
 from datasets_cases import some_rows, write_vecs
 
 from bitweigh import paper
-from bitweigh.reproduce import Plan, Results, reproduce
-from bitweigh.reproduce import measure as measuring
-from bitweigh.reproduce import methods as searching
-from bitweigh.reproduce import run as running
-from bitweigh.reproduce.data import DIGITS, Scale, roles_in, set_stage
-from bitweigh.reproduce.measure import Effort, Setting
-from bitweigh.reproduce.results import EXTRA_ROLES, KS, METHODS, ROLES, Cell, DataFacts
-from bitweigh.results import SearchResult
+from bitweigh._results import SearchResult
 
 SMALL = Scale(max_rows=1000, n_queries=20)
 LITTLE = Effort(timed_queries=20, rounds=2, turn_seconds=0.001)

@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bitweigh_experiments.reproduce.csv_file import write_csv
+from bitweigh_experiments.reproduce.formats import MISSING, percent, three_digits
+from bitweigh_experiments.reproduce.published import PAPER, TABLES
+from bitweigh_experiments.reproduce.results import Ambiguity, Cell, DataFacts, Results, SweepPoint
+from bitweigh_experiments.reproduce.tables import Table, extra_tables, tables
 from reproduce_cases import MAIN, STAND_IN, a_run
-
-from bitweigh.reproduce.csv_file import write_csv
-from bitweigh.reproduce.formats import MISSING, percent, three_digits
-from bitweigh.reproduce.published import PAPER, TABLES
-from bitweigh.reproduce.results import Ambiguity, Cell, DataFacts, Results, SweepPoint
-from bitweigh.reproduce.tables import Table, extra_tables, tables
 
 
 def only(made: list[Table]) -> Table:

@@ -15,11 +15,11 @@ from test_hostile_files import make_index, sealed
 
 import bitweigh
 from bitweigh import hashers
-from bitweigh.disk.folders import held
-from bitweigh.storage.manifest import MANIFEST
+from bitweigh._disk.folders import held
+from bitweigh._storage.manifest import MANIFEST
 
-# `bitweigh.storage.save` is the function.
-save_module = sys.modules["bitweigh.storage.save"]
+# `bitweigh._storage.save` is the function.
+save_module = sys.modules["bitweigh._storage.save"]
 
 
 def small() -> bitweigh.Index:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from test_hostile_files import repaired, sealed, write
 
 import bitweigh
-from bitweigh.storage.content import header_of
-from bitweigh.storage.manifest import MANIFEST, VERSION
+from bitweigh._storage.content import header_of
+from bitweigh._storage.manifest import MANIFEST, VERSION
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = sorted((ROOT / "tests" / "golden").glob("format-*/*/expected.json"))
@@ -304,7 +304,7 @@ def test_verify_finds_what_does_not_fit_though_checksums_match(
     files[part[kind]] = files[part[kind]][:HEADER] + array.tobytes()
     write(tmp_path / "index", repaired(files))
     index = bitweigh.load(tmp_path / "index", mmap=mapped)
-    with pytest.raises(bitweigh.CorruptIndexError, match=message):
+    with pytest.raises(bitweigh.CorruptFileError, match=message):
         index.verify()
 
 
@@ -313,5 +313,5 @@ def test_verify_finds_a_next_id_that_is_in_use(tmp_path: Path) -> None:
     next_id = json.loads(files[MANIFEST])["next_id"]
     smaller = files[MANIFEST].replace(str(next_id).encode(), str(next_id - 10).encode())
     write(tmp_path / "index", {**files, MANIFEST: sealed(smaller)})
-    with pytest.raises(bitweigh.CorruptIndexError, match="next_id is not larger than every id"):
+    with pytest.raises(bitweigh.CorruptFileError, match="next_id is not larger than every id"):
         bitweigh.load(tmp_path / "index").verify()

@@ -13,7 +13,7 @@ import pytest
 
 import bitweigh
 from bitweigh import VectorIndex
-from bitweigh.vector_index.learning import MOST_BITS_BY_DEFAULT
+from bitweigh._vectors.learning import MOST_BITS_BY_DEFAULT
 
 RNG = np.random.default_rng(0)
 DATA = RNG.standard_normal((400, 12)).astype(np.float32)
@@ -106,7 +106,7 @@ def test_with_rerank_a_range_has_all_vectors_within_the_distance_that_search_ret
 def test_vectors_are_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     index = made()
     expected = index.range_search(QUERIES, 4.0)
-    monkeypatch.setattr("bitweigh.vector_index.store._BLOCK_VALUES", 100)
+    monkeypatch.setattr("bitweigh._vectors.store._BLOCK_VALUES", 100)
     for one, two in zip(index.range_search(QUERIES, 4.0), expected, strict=True):
         np.testing.assert_array_equal(one, two)
 
@@ -150,7 +150,7 @@ def test_an_add_that_finds_the_disk_full_gives_the_space_back_and_names_the_fold
     more = np.tile(DATA, (300, 1))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     if later == "compact":
-        monkeypatch.setattr("bitweigh.vector_index.store.Vectors.cut", lambda _: None)
+        monkeypatch.setattr("bitweigh._vectors.store.Vectors.cut", lambda _: None)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, hard))
     try:
         with pytest.raises(OSError, match=r"folder of temporary files.* TMPDIR") as caught:
@@ -173,7 +173,7 @@ def test_compacting_on_a_full_disk_gives_the_space_back(monkeypatch: pytest.Monk
     index.remove([3])
     cut = []
     monkeypatch.setattr(
-        "bitweigh.vector_index.store._Log.cut", lambda _, rows: cut.append(rows), raising=False
+        "bitweigh._vectors.store._Log.cut", lambda _, rows: cut.append(rows), raising=False
     )
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
@@ -206,7 +206,7 @@ def test_by_default_there_are_as_many_bits_as_the_hasher_can_make(hasher: Any, b
 
 def test_by_default_there_are_no_more_than_128_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_BITS_BY_DEFAULT == 128
-    monkeypatch.setattr("bitweigh.vector_index.index.MOST_BITS_BY_DEFAULT", 8)  # learned sooner
+    monkeypatch.setattr("bitweigh._vectors.index.MOST_BITS_BY_DEFAULT", 8)  # learned sooner
     assert VectorIndex().fit(DATA).index.n_bits == 8
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from test_vector_files import QUERIES, old_index
 
 import bitweigh
-from bitweigh.storage.manifest import digest_of
+from bitweigh._storage.manifest import digest_of
 from bitweigh.vector_index import VectorIndex, manifest
 
 
@@ -30,7 +30,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def error_of(call: Callable[[], object]) -> Exception | None:
     try:
         call()
-    except (bitweigh.CorruptIndexError, FileNotFoundError) as error:
+    except (bitweigh.CorruptFileError, FileNotFoundError) as error:
         return error
     return None
 
@@ -46,7 +46,7 @@ def test_a_damaged_file_is_named(kind: str, damage: str, stored: Path, tmp_path:
     path.write_bytes(raw[:-1] if damage == "cut" else raw + b"." * (damage == "longer"))
     if damage == "gone":
         path.unlink()
-    with pytest.raises(bitweigh.CorruptIndexError) as caught:
+    with pytest.raises(bitweigh.CorruptFileError) as caught:
         VectorIndex.load(tmp_path / "copy")
     assert caught.value.path == path
 
@@ -72,7 +72,7 @@ def test_a_description_that_was_edited_is_refused(stored: Path, tmp_path: Path) 
     shutil.copytree(stored, tmp_path / "copy")
     path = tmp_path / "copy" / manifest.NAME
     path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
-    with pytest.raises(bitweigh.CorruptIndexError, match="checksum does not match"):
+    with pytest.raises(bitweigh.CorruptFileError, match="checksum does not match"):
         VectorIndex.load(tmp_path / "copy")
 
 
@@ -81,7 +81,7 @@ def test_codes_that_are_missing_are_named(missing: str, stored: Path, tmp_path: 
     shutil.copytree(stored, tmp_path / "copy")
     path = tmp_path / "copy" / missing
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    with pytest.raises(bitweigh.CorruptIndexError, match=r"manifest\.json: the file is missing"):
+    with pytest.raises(bitweigh.CorruptFileError, match=r"manifest\.json: the file is missing"):
         VectorIndex.load(tmp_path / "copy")
 
 
@@ -127,7 +127,7 @@ def test_what_a_description_says_is_not_believed(
     shutil.copytree(stored, tmp_path / "copy")
     rewritten(tmp_path / "copy", **fields)
     for mmap in (False, True):
-        with pytest.raises(bitweigh.CorruptIndexError, match=match):
+        with pytest.raises(bitweigh.CorruptFileError, match=match):
             VectorIndex.load(tmp_path / "copy", mmap=mmap)
 
 
@@ -135,10 +135,10 @@ def test_a_vector_that_is_missing_from_a_mapped_file_is_named(stored: Path, tmp_
     shutil.copytree(stored, tmp_path / "copy")
     (path,) = (tmp_path / "copy").glob("ids-*.npy")
     np.save(path, np.arange(200, dtype=np.int64))
-    with pytest.raises(bitweigh.CorruptIndexError, match="checksum"):
+    with pytest.raises(bitweigh.CorruptFileError, match="checksum"):
         VectorIndex.load(tmp_path / "copy")
     mapped = VectorIndex.load(tmp_path / "copy", mmap=True)
-    with pytest.raises(bitweigh.CorruptIndexError, match="has no vector"):
+    with pytest.raises(bitweigh.CorruptFileError, match="has no vector"):
         mapped.search(QUERIES, 3)
 
 
@@ -153,7 +153,7 @@ def test_vectors_that_are_not_finite_are_damage_whatever_their_checksums(
     np.save(path, vectors)
     path = path.rename(path.with_name(f"vectors-{digest_of(path.read_bytes())}.npy"))
     rewritten(tmp_path / "copy", vectors=path.name)
-    with pytest.raises(bitweigh.CorruptIndexError, match="must hold finite numbers") as caught:
+    with pytest.raises(bitweigh.CorruptFileError, match="must hold finite numbers") as caught:
         VectorIndex.load(tmp_path / "copy")
     assert caught.value.path == path
 
@@ -162,7 +162,7 @@ def test_a_hasher_larger_than_its_index_allows_is_not_read(stored: Path, tmp_pat
     shutil.copytree(stored, tmp_path / "copy")
     (path,) = (tmp_path / "copy").glob("hasher-*.npz")
     os.truncate(path, 2**40)  # takes no space on the disk
-    with pytest.raises(bitweigh.CorruptIndexError, match="must have at most") as caught:
+    with pytest.raises(bitweigh.CorruptFileError, match="must have at most") as caught:
         VectorIndex.load(tmp_path / "copy")
     assert caught.value.path == path
     old_index().save(tmp_path / "copy")

@@ -308,7 +308,7 @@ def test_first_saves_stopped_anywhere_refuse_no_later_one(
 def test_a_first_save_that_cannot_sync_its_new_folder_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save_module = sys.modules["bitweigh.storage.save"]
+    save_module = sys.modules["bitweigh._storage.save"]
 
     def fail(folder: Path) -> None:
         monkeypatch.undo()

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import bitweigh
 from bitweigh.hashers import ITQ, LSH, Sign, vectors
-from bitweigh.hashers.vectors import unit_rows
+from bitweigh.hashers._vectors import unit_rows
 from bitweigh.vector_index import VectorIndex
 from bitweigh.weighers import Asym, InnerProduct, Wh
 

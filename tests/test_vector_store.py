@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_vector_index import DATA, made, same
 
+from bitweigh._vectors.store import Vectors
 from bitweigh.hashers import LSH
 from bitweigh.vector_index import VectorIndex
-from bitweigh.vector_index.store import Vectors
 
 
 def test_a_memory_map_is_never_read_at_once(tmp_path: Path) -> None:

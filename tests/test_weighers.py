@@ -16,8 +16,8 @@ from sklearn.neighbors import NearestNeighbors
 from bitweigh import Index, costs, evaluation, weighers
 from bitweigh.hashers import LSH, Sign
 from bitweigh.weighers import Asym, Wh
-from bitweigh.weighers.base import Weigher
-from bitweigh.weighers.wh import log_odds
+from bitweigh.weighers._base import Weigher
+from bitweigh.weighers._wh import log_odds
 
 WEIGHERS = [Asym(), Asym("lower_bound"), Wh()]
 SEEDS = st.integers(0, 2**32 - 1)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import bitweigh
-from bitweigh.checks import BitOrder, Codes, Ids
-from bitweigh.storage.manifest import VERSION
+from bitweigh._storage.manifest import VERSION
+from bitweigh.typing import BitOrder, Codes, Ids
 
 DEFAULT = Path(__file__).parent.parent / "tests" / "golden" / f"format-{VERSION}"
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import bitweigh
 from benchmarks.engine.sections import Costs
-from bitweigh.searching import Method
+from bitweigh.typing import Method
 
 __all__ = [
     "Spread",

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
+from bitweigh_experiments.reproduce.formats import MISSING
 
 import bitweigh
 from benchmarks import report
@@ -28,8 +29,7 @@ from benchmarks.engine.clock import (
 )
 from benchmarks.engine.sections import Codes, Costs, Display, Report, Settings, indexed, load
 from benchmarks.hashed import HasherName
-from bitweigh.reproduce.formats import MISSING
-from bitweigh.searching import Method
+from bitweigh.typing import Method
 
 __all__ = ["Comparison", "HardFigures", "compare", "markdown", "run"]
 

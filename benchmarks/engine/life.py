@@ -14,7 +14,7 @@ import bitweigh
 from benchmarks import report
 from benchmarks.engine.clock import Spread, engine_turn, spread_of, take_turns, typical
 from benchmarks.engine.sections import Codes, Costs, Display, Report, Settings, indexed, load
-from bitweigh.searching import Method
+from bitweigh.typing import Method
 
 __all__ = ["LifeFigures", "RemovedFigures", "markdown", "run"]
 

@@ -11,7 +11,7 @@ import bitweigh
 from benchmarks.engine.clock import Times, Turn, engine_turn, take_turns, typical
 from benchmarks.engine.sections import Codes, Costs
 from bitweigh import paper
-from bitweigh.paper.tables import MAX_KEY_BITS
+from bitweigh.paper._tables import MAX_KEY_BITS
 
 __all__ = ["Race", "alg2_tables", "race"]
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh.free_memory import free_memory
+from bitweigh._free_memory import free_memory
 
 __all__ = ["Codes", "Costs", "Ids", "Peer", "Query", "UnavailableError", "need_memory", "need_rows"]
 

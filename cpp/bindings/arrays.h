@@ -15,10 +15,12 @@
 namespace bitweigh {
 
 template <class Value, std::size_t ndim>
-using Input = nanobind::ndarray<const Value, nanobind::ndim<ndim>, nanobind::c_contig, nanobind::device::cpu>;
+using Input =
+    nanobind::ndarray<const Value, nanobind::ndim<ndim>, nanobind::c_contig, nanobind::device::cpu>;
 // An array of the caller's that is written to.
 template <class Value, std::size_t ndim>
-using Output = nanobind::ndarray<Value, nanobind::ndim<ndim>, nanobind::c_contig, nanobind::device::cpu>;
+using Output =
+    nanobind::ndarray<Value, nanobind::ndim<ndim>, nanobind::c_contig, nanobind::device::cpu>;
 using Codes = Input<std::uint8_t, 2>;
 using Blocks = Input<std::uint8_t, 1>;
 using Ids = Input<Id, 1>;
@@ -26,8 +28,8 @@ using Costs = Input<double, 3>;
 
 // Objects that hold a T, as pointers to it; null for None.
 //
-// Arguments are no std::vector: nanobind converts those where nothing may be thrown, and so a lack of
-// memory would end the process.
+// Arguments are no std::vector: nanobind converts those where nothing may be thrown, and so a lack
+// of memory would end the process.
 template <class T>
 using Objects = nanobind::typed<nanobind::sequence, T>;
 template <class T>
@@ -41,8 +43,8 @@ std::vector<const T*> pointers_of(const nanobind::sequence& objects) {
 
 BitOrder order_named(const std::string& name);
 
-// Writes each value as a double, exactly. NumPy does so in the floating-point mode of the caller, which
-// may take tiny values for zero.
+// Writes each value as a double, exactly. NumPy does so in the floating-point mode of the caller,
+// which may take tiny values for zero.
 void widen(const nanobind::ndarray<const float, nanobind::c_contig, nanobind::device::cpu>& values,
            const nanobind::ndarray<double, nanobind::c_contig, nanobind::device::cpu>& widened);
 

@@ -1,5 +1,5 @@
-// Building segments: codes into blocks, rows into the order of a band or of their ids. Everything here
-// may take long; a Stop, or Ctrl-C, ends it.
+// Building segments: codes into blocks, rows into the order of a band or of their ids. Everything
+// here may take long; a Stop, or Ctrl-C, ends it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -60,7 +60,8 @@ NewBlocks pack(const Codes& codes, Stop* stop) {
     auto memory = std::make_unique<BlockMemory>(bytes);
     run_checked(stop, [&](Checkpoint& checkpoint) {
         in_chunks(codes.shape(0), n_bytes, checkpoint, [&](std::size_t first, std::size_t n) {
-            pack_blocks(codes.data() + first * n_bytes, n, n_bytes, memory->data() + first * n_bytes);
+            pack_blocks(codes.data() + first * n_bytes, n, n_bytes,
+                        memory->data() + first * n_bytes);
         });
     });
     return as_array(std::move(memory), bytes);
@@ -82,8 +83,8 @@ NewBlocks pack_in_order(const Codes& codes, const Input<Row, 1>& rows, Stop* sto
     return as_array(std::move(memory), bytes);
 }
 
-void take_rows(const Codes& values, const Input<Row, 1>& rows,
-               const Output<std::uint8_t, 2>& taken, Stop* stop) {
+void take_rows(const Codes& values, const Input<Row, 1>& rows, const Output<std::uint8_t, 2>& taken,
+               Stop* stop) {
     const std::size_t n_bytes = values.shape(1);
     if (taken.shape(0) != rows.shape(0) || taken.shape(1) != n_bytes) {
         throw std::invalid_argument("the array for the values does not fit the rows");

@@ -40,7 +40,8 @@ private:
     // 1 or 0; -1 with Python's error set.
     static int is_main_thread() {
         PyObject* threading = PyImport_ImportModule("threading");
-        PyObject* main = threading ? PyObject_CallMethod(threading, "main_thread", nullptr) : nullptr;
+        PyObject* main =
+            threading ? PyObject_CallMethod(threading, "main_thread", nullptr) : nullptr;
         PyObject* ident = main ? PyObject_GetAttrString(main, "ident") : nullptr;
         PyObject* own = ident ? PyLong_FromUnsignedLong(PyThread_get_thread_ident()) : nullptr;
         const int same = own ? PyObject_RichCompareBool(ident, own, Py_EQ) : -1;
@@ -72,8 +73,8 @@ void run_interruptibly(Work work) {
     }
 }
 
-// The same for work(checkpoint) on this thread alone, in the standard floating-point mode; `stop`, unless
-// it is null, ends it too.
+// The same for work(checkpoint) on this thread alone, in the standard floating-point mode; `stop`,
+// unless it is null, ends it too.
 template <class Work>
 void run_checked(Stop* stop, Work work) {
     run_interruptibly([&](const InterruptCheck& interrupted) {

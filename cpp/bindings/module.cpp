@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "bindings/arrays.h"
-#include "bindings/segment_arrays.h"
 #include "bindings/interruptible.h"
+#include "bindings/segment_arrays.h"
 #include "engine/range_search.h"
 #include "engine/scan/scan.h"
 #include "engine/search.h"
@@ -46,12 +46,24 @@ std::vector<std::string> kernel_names() {
     return names;
 }
 
-constexpr const char* counter_names[] = {
-    "rows_scored_directly", "rows_scanned",  "rows_scanned_wide", "candidates",
-    "rescales",             "capped_entries", "probes",           "empty_probes",
-    "blocks_probed",        "rounds",         "walks_again",      "exhausted_bands",
-    "duplicates",           "give_ups",       "predicted_cost",   "probing_cost",
-    "scan_cost",            "nanoseconds"};
+constexpr const char* counter_names[] = {"rows_scored_directly",
+                                         "rows_scanned",
+                                         "rows_scanned_wide",
+                                         "candidates",
+                                         "rescales",
+                                         "capped_entries",
+                                         "probes",
+                                         "empty_probes",
+                                         "blocks_probed",
+                                         "rounds",
+                                         "walks_again",
+                                         "exhausted_bands",
+                                         "duplicates",
+                                         "give_ups",
+                                         "predicted_cost",
+                                         "probing_cost",
+                                         "scan_cost",
+                                         "nanoseconds"};
 
 void write_counters(const std::vector<SearchCounters>& counters, std::int64_t* out) {
     for (const SearchCounters& c : counters) {
@@ -235,8 +247,7 @@ NB_MODULE(_core, m) {
           "counters (nq, len(counter_names)).");
     m.def("range_search", &range_search_segments, "segments"_a, "allowed"_a.none(), "costs"_a,
           "single"_a, "bitorder"_a, "method"_a, "kernel"_a, "threads"_a, "cap_threads"_a,
-          "tuning"_a, "radii"_a, "limit"_a, "lims"_a.noconvert(),
-          "counters"_a.noconvert().none(),
+          "tuning"_a, "radii"_a, "limit"_a, "lims"_a.noconvert(), "counters"_a.noconvert().none(),
           "Distances and ids of all rows within each radius; where those of each query begin goes\n"
           "into lims (nq + 1,).");
     nb::exception<TooManyRows>(m, "TooManyRowsError", PyExc_ValueError);

@@ -45,15 +45,15 @@ void write(const std::vector<Neighbour>& found, double* distances, Id* ids, std:
     }
 }
 
-// Calls `search(costs, k, checkpoint)` for one query after the other, without the GIL, and hands what it returns
-// to `found(query, answer)`. `costs` is (nq, n_bits, 2).
+// Calls `search(costs, k, checkpoint)` for one query after the other, without the GIL, and hands
+// what it returns to `found(query, answer)`. `costs` is (nq, n_bits, 2).
 template <class Search, class Found>
 void for_each_query(const Costs& costs, std::size_t n_bits, const Distances& distances,
                     const RowNumbers& ids, const Search& search, const Found& found) {
     check_costs(costs, costs.shape(0) == 1);
-    need(costs.shape(1) == n_bits && costs.shape(2) == 2 &&
-         distances.shape(0) == costs.shape(0) && ids.shape(0) == costs.shape(0) &&
-         distances.shape(1) > 0 && ids.shape(1) == distances.shape(1));
+    need(costs.shape(1) == n_bits && costs.shape(2) == 2 && distances.shape(0) == costs.shape(0) &&
+         ids.shape(0) == costs.shape(0) && distances.shape(1) > 0 &&
+         ids.shape(1) == distances.shape(1));
     run_checked(nullptr, [&](Checkpoint& checkpoint) {
         for (std::size_t q = 0; q < costs.shape(0); ++q) {
             found(q, search(costs.data() + q * n_bits * 2, distances.shape(1), checkpoint));
@@ -96,8 +96,8 @@ void linear_scan(const Codes& codes, const Costs& costs, const Distances& distan
     const BitOrder order = order_named(bitorder);
     scan_each(codes, costs, distances, ids,
               [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
-                  return paper::linear_scan(codes.data(), codes.shape(0), own, costs.shape(1), order,
-                                            k, single_precision, checkpoint);
+                  return paper::linear_scan(codes.data(), codes.shape(0), own, costs.shape(1),
+                                            order, k, single_precision, checkpoint);
               });
 }
 
@@ -115,7 +115,8 @@ struct Owner {
         if (codes.shape(1) != view.n_bytes() || codes.shape(0) >= max_segment_rows) {
             throw std::invalid_argument("the codes do not fit");
         }
-        run_checked(nullptr, [&](Checkpoint& checkpoint) { index.emplace(view, more..., checkpoint); });
+        run_checked(nullptr,
+                    [&](Checkpoint& checkpoint) { index.emplace(view, more..., checkpoint); });
     }
 };
 
@@ -141,9 +142,10 @@ paper::Culled culled_named(const std::string& name) {
 }  // namespace
 
 void bind_paper(nb::module_& m) {
-    m.def("linear_scan", &linear_scan, "codes"_a, "costs"_a, "distances"_a.noconvert(),
-          "ids"_a.noconvert(), "bitorder"_a, "single_precision"_a,
-          "The paper's Linear Scan: write the nearest into distances and row numbers, both (nq, k).");
+    m.def(
+        "linear_scan", &linear_scan, "codes"_a, "costs"_a, "distances"_a.noconvert(),
+        "ids"_a.noconvert(), "bitorder"_a, "single_precision"_a,
+        "The paper's Linear Scan: write the nearest into distances and row numbers, both (nq, k).");
     m.def("substrings_by_rule", &paper::substrings_by_rule, "n_bits"_a, "n"_a,
           "The paper's number of tables for n codes.");
 
@@ -168,8 +170,8 @@ void bind_paper(nb::module_& m) {
             "search",
             [](Multi& self, const Costs& costs, const Distances& distances, const RowNumbers& ids,
                const Counts& counts, bool descending) {
-                const paper::QueueOrder order = descending ? paper::QueueOrder::descending
-                                                           : paper::QueueOrder::ascending;
+                const paper::QueueOrder order =
+                    descending ? paper::QueueOrder::descending : paper::QueueOrder::ascending;
                 probe_each(costs, self.view.n_bits, distances, ids, counts,
                            [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
                                return self.index->search(own, k, order, checkpoint);

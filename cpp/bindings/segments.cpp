@@ -1,4 +1,5 @@
-// Segments, bands, removed rows and filters for Python: classes that hold arrays, and lookups by id.
+// Segments, bands, removed rows and filters for Python: classes that hold arrays, and lookups by
+// id.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -59,10 +60,11 @@ void locate(const SegmentList& list, const Ids& wanted, const Output<std::int32_
     });
 }
 
-// What is left of each segment that has rows with these ids, as pairs of its number and all rows that are
-// removed from it then. None where an id is in no segment, unless that may be.
-std::optional<std::vector<std::pair<std::size_t, DeniedArrays>>> remove_ids(
-    const SegmentList& list, const Ids& wanted, bool may_miss) {
+// What is left of each segment that has rows with these ids, as pairs of its number and all rows
+// that are removed from it then. None where an id is in no segment, unless that may be.
+std::optional<std::vector<std::pair<std::size_t, DeniedArrays>>> remove_ids(const SegmentList& list,
+                                                                            const Ids& wanted,
+                                                                            bool may_miss) {
     std::vector<std::vector<Row>> rows(list.arrays.size());
     std::vector<std::pair<std::size_t, DeniedArrays>> removed;
     bool missing = false;
@@ -77,8 +79,9 @@ std::optional<std::vector<std::pair<std::size_t, DeniedArrays>>> remove_ids(
     if (missing) return std::nullopt;
     for (std::size_t s = 0; s < rows.size(); ++s) {
         if (rows[s].empty()) continue;
-        const DeniedArrays before =
-            list.removed[s] ? *list.removed[s] : DeniedArrays(list.arrays[s]->view.rows, std::nullopt);
+        const DeniedArrays before = list.removed[s]
+                                        ? *list.removed[s]
+                                        : DeniedArrays(list.arrays[s]->view.rows, std::nullopt);
         removed.emplace_back(
             s, DeniedArrays(before.masks, before.rows.with(rows[s].data(), rows[s].size())));
     }
@@ -112,7 +115,9 @@ void bind_segments(nb::module_& m) {
     nb::class_<CountedIds>(m, "CountedIds", "Ids that are not stored: each one more than the last.")
         .def(
             "__init__",
-            [](CountedIds* self, Id first, std::size_t rows) { new (self) CountedIds{first, rows}; },
+            [](CountedIds* self, Id first, std::size_t rows) {
+                new (self) CountedIds{first, rows};
+            },
             "first"_a, "rows"_a);
     nb::class_<SegmentArrays>(m, "Segment", "Rows in blocks with their ids; immutable.")
         .def(nb::init<Blocks, StoredIds, std::optional<Input<Row, 1>>, std::size_t,
@@ -140,11 +145,13 @@ void bind_segments(nb::module_& m) {
              nb::sig("def __init__(self, segments: Sequence[Segment], "
                      "removed: Sequence[DeniedRows | None]) -> None"),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
-    m.def("locate", &locate, "segments"_a, "wanted"_a, "numbers"_a.noconvert(), "rows"_a.noconvert(),
+    m.def("locate", &locate, "segments"_a, "wanted"_a, "numbers"_a.noconvert(),
+          "rows"_a.noconvert(),
           "Write the number of the segment and the row of each wanted id; -1 where it is in none.");
-    m.def("remove_ids", &remove_ids, "segments"_a, "wanted"_a, "may_miss"_a,
-          "The numbers of the segments that have these ids, each with its removed rows afterwards;\n"
-          "None where an id is in none, unless that may be.");
+    m.def(
+        "remove_ids", &remove_ids, "segments"_a, "wanted"_a, "may_miss"_a,
+        "The numbers of the segments that have these ids, each with its removed rows afterwards;\n"
+        "None where an id is in none, unless that may be.");
     m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a.noconvert(),
           "stop"_a.none() = nb::none(),
           "Write the codes of the given rows into codes (len(rows), n_bytes).");

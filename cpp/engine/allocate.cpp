@@ -14,8 +14,7 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 }  // namespace
 
-void count_keys(const BandQuery& band, double level, std::size_t last,
-                LevelCounts& keys) {
+void count_keys(const BandQuery& band, double level, std::size_t last, LevelCounts& keys) {
     LevelCounts other;
     LevelCounts* from = &keys;
     LevelCounts* to = &other;

@@ -1,9 +1,9 @@
 // How far to go in each band next, and what finishing would cost.
 //
-// A search may stop once the limits of its bands together exceed what the K-th best distance leaves,
-// so which band advances is free: the one whose next step costs least. Steps are levels, equal
-// parts of that budget; how many keys a level of a band holds is counted by a knapsack over its
-// weights, rounded to levels. Counts only decide the order of the work, never an answer.
+// A search may stop once the limits of its bands together exceed what the K-th best distance
+// leaves, so which band advances is free: the one whose next step costs least. Steps are levels,
+// equal parts of that budget; how many keys a level of a band holds is counted by a knapsack over
+// its weights, rounded to levels. Counts only decide the order of the work, never an answer.
 #pragma once
 
 #include <array>
@@ -24,9 +24,9 @@ void count_keys(const BandQuery& band, double level, std::size_t last, LevelCoun
 // One band in the eyes of the allocation.
 struct BandPlan {
     LevelCounts keys;
-    float key_cost;     // of probing one key, nanoseconds
-    std::size_t level;  // reached so far
-    bool walked = true; // whether the keys of level 0 were probed
+    float key_cost;      // of probing one key, nanoseconds
+    std::size_t level;   // reached so far
+    bool walked = true;  // whether the keys of level 0 were probed
 
     // What going from a level to the next costs.
     float step_cost(std::size_t from) const {
@@ -42,8 +42,8 @@ public:
 
     std::vector<BandPlan> bands;
 
-    // Levels of the budget that keys are counted for. Later budgets are smaller and have fewer; below
-    // `fewest_levels` they are too coarse and it pays to count anew.
+    // Levels of the budget that keys are counted for. Later budgets are smaller and have fewer;
+    // below `fewest_levels` they are too coarse and it pays to count anew.
     std::size_t budget_levels() const { return budget_levels_; }
     std::size_t fewest_levels() const { return budget_levels_ / 2; }
     // One band alone may have to exceed the budget.

@@ -33,8 +33,8 @@ public:
     // The sum of the dearest key.
     double dearest() const { return dearest_; }
 
-    // Calls emit(key) for every key whose sum is above `above` and at most `limit`, each once, until
-    // it returns false. Returns whether it went through. above < 0 includes the cheapest key.
+    // Calls emit(key) for every key whose sum is above `above` and at most `limit`, each once,
+    // until it returns false. Returns whether it went through. above < 0 includes the cheapest key.
     template <class Emit>
     bool walk(double above, double limit, Emit emit) const {
         if (0.0 > above && 0.0 <= limit && !emit(cheapest_)) return false;

@@ -15,8 +15,8 @@ namespace bitweigh {
 void keys_of(const std::uint8_t* codes, std::size_t n, std::size_t n_bytes,
              std::span<const std::uint16_t> bits, BitOrder order, std::uint32_t* keys);
 
-// Counts the keys into `starts` (2^n_bits + 1) and writes the rows in ascending key, rows of equal key
-// in ascending order, into `rows` (n).
+// Counts the keys into `starts` (2^n_bits + 1) and writes the rows in ascending key, rows of equal
+// key in ascending order, into `rows` (n).
 void sort_by_key(const std::uint32_t* keys, std::size_t n, std::size_t n_bits,
                  std::uint32_t* starts, Row* rows, Checkpoint& checkpoint);
 

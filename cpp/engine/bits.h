@@ -15,7 +15,9 @@ namespace bitweigh {
 // NumPy's two orders of the bits inside a byte. The stored bytes are the same for both.
 enum class BitOrder { big, little };
 
-inline constexpr std::size_t bytes_of(std::size_t n_bits) { return (n_bits + 7) / 8; }
+inline constexpr std::size_t bytes_of(std::size_t n_bits) {
+    return (n_bits + 7) / 8;
+}
 
 // The bit of byte i / 8 that holds bit i.
 inline constexpr unsigned bit_mask(std::size_t i, BitOrder order) {

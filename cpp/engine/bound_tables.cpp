@@ -9,7 +9,11 @@
 namespace bitweigh {
 
 BoundTables::BoundTables(const CostTable& costs, bool wide)
-    : costs_(costs), wide_(wide), entries_(costs.n_bytes() * plane_table_bytes), quantised_flips_(costs.n_bytes() * 32), once_(costs.n_bytes() * 32) {
+    : costs_(costs),
+      wide_(wide),
+      entries_(costs.n_bytes() * plane_table_bytes),
+      quantised_flips_(costs.n_bytes() * 32),
+      once_(costs.n_bytes() * 32) {
     const double n_tables = 2.0 * static_cast<double>(costs.n_bytes());
     if (wide) {
         // Sums stay below 2^16 without saturating.
@@ -31,7 +35,9 @@ void BoundTables::lower_to(double worst) {
     tables_.threshold = static_cast<std::uint16_t>(std::min(threshold_for(budget), most));
 }
 
-double BoundTables::threshold_for(double budget) const { return std::ceil(budget * scale_) + 1.0; }
+double BoundTables::threshold_for(double budget) const {
+    return std::ceil(budget * scale_) + 1.0;
+}
 
 void BoundTables::quantise(double budget) {
     // The cap keeps the scale finite where the budget is zero or subnormal.

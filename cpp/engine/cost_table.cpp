@@ -59,7 +59,8 @@ CostTable::CostTable(const double* costs, std::size_t n_bits, BitOrder order)
     offset_ = offset;
     least_distance_ = least;
     // The 2^-40 share pays for the rounding of `magnitude` and of the product.
-    const double slack = 4.0 * static_cast<double>(n_bits + 8) * 0x1p-53 * magnitude * (1 + 0x1p-40);
+    const double slack =
+        4.0 * static_cast<double>(n_bits + 8) * 0x1p-53 * magnitude * (1 + 0x1p-40);
     slack_ = std::nextafter(slack, std::numeric_limits<double>::infinity());
     fill_byte_sums(costs, order);
     fill_nibble_flips(costs, order);

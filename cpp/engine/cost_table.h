@@ -52,9 +52,7 @@ public:
     // What the flip sums of a code with distance <= `worst`, which is not +inf, add up to at most.
     // Beyond the cap all codes are within: their flip sums are at most 2^1020, and the difference
     // must not overflow for a radius near the largest double.
-    double flips_within(double worst) const {
-        return std::min(worst - offset_ + slack_, 0x1p1021);
-    }
+    double flips_within(double worst) const { return std::min(worst - offset_ + slack_, 0x1p1021); }
 
     // The distance of row r (0-31) of a block.
     double distance(const std::uint8_t* block, std::size_t r) const {

@@ -1,6 +1,6 @@
-// Rows that a search may not return, because they were removed or because a filter leaves them out: a
-// bit for each row, in pages. A copy shares the pages that it does not change, so that denying one
-// row more of many millions copies some kilobytes.
+// Rows that a search may not return, because they were removed or because a filter leaves them out:
+// a bit for each row, in pages. A copy shares the pages that it does not change, so that denying
+// one row more of many millions copies some kilobytes.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,8 @@ class DeniedRows {
 public:
     // None of `rows`.
     explicit DeniedRows(std::size_t rows) : rows_(rows), pages_(n_pages()), owned_(n_pages()) {}
-    // Those of `masks`, a bit for each of `rows` by blocks of 32; they must outlive this and its copies.
+    // Those of `masks`, a bit for each of `rows` by blocks of 32; they must outlive this and its
+    // copies.
     DeniedRows(const std::uint32_t* masks, std::size_t rows) : DeniedRows(rows) {
         for (std::size_t block = 0; block < blocks_of(rows); ++block) {
             const std::uint32_t mask = masks[block] & existing(block);

@@ -18,8 +18,12 @@ namespace bitweigh {
 #if defined(__x86_64__)
 using FloatModeBits = unsigned;
 inline constexpr FloatModeBits standard_float_mode = 0x1f80;  // every exception masked, all else 0
-inline FloatModeBits read_float_mode() { return _mm_getcsr(); }
-inline void write_float_mode(FloatModeBits mode) { _mm_setcsr(mode); }
+inline FloatModeBits read_float_mode() {
+    return _mm_getcsr();
+}
+inline void write_float_mode(FloatModeBits mode) {
+    _mm_setcsr(mode);
+}
 #elif defined(__aarch64__)
 using FloatModeBits = std::uint64_t;
 inline constexpr FloatModeBits standard_float_mode = 0;
@@ -34,8 +38,12 @@ inline void write_float_mode(FloatModeBits mode) {
 #else
 using FloatModeBits = int;
 inline const FloatModeBits standard_float_mode = FE_TONEAREST;
-inline FloatModeBits read_float_mode() { return std::fegetround(); }
-inline void write_float_mode(FloatModeBits mode) { std::fesetround(mode); }
+inline FloatModeBits read_float_mode() {
+    return std::fegetround();
+}
+inline void write_float_mode(FloatModeBits mode) {
+    std::fesetround(mode);
+}
 #endif
 
 // The standard mode on this thread for as long as this lives; then the mode that was found.

@@ -1,5 +1,5 @@
-// The ids of a segment by row: in 64 bits each, in 32 where all of them fit, or counted up from the first
-// and not stored at all.
+// The ids of a segment by row: in 64 bits each, in 32 where all of them fit, or counted up from the
+// first and not stored at all.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace bitweigh {
 inline constexpr Id counted_ids_end = Id{1} << 61;
 static_assert(sizeof(std::uintptr_t) == sizeof(Id));
 
-// Where an id is stored: an address, whose lowest bit says that the id has 32 bits; or, with the next bit
-// set, the id itself. Two places are equal if they are the same; ids are distinct, so then and only
-// then the ids are.
+// Where an id is stored: an address, whose lowest bit says that the id has 32 bits; or, with the
+// next bit set, the id itself. Two places are equal if they are the same; ids are distinct, so then
+// and only then the ids are.
 class IdPlace {
 public:
     IdPlace() = default;

@@ -19,7 +19,8 @@ std::uint64_t beyond(Id least, Id id) {
     return static_cast<std::uint64_t>(id) - static_cast<std::uint64_t>(least);
 }
 
-// Ids without gaps: each names its place. False where two are equal, which leaves another place empty.
+// Ids without gaps: each names its place. False where two are equal, which leaves another place
+// empty.
 bool place_by_id(IdColumn ids, std::size_t rows, Id least, Row* by_id, Checkpoint& checkpoint) {
     std::fill(by_id, by_id + rows, no_row);
     for (std::size_t row = 0; row < rows; ++row) {

@@ -46,8 +46,8 @@ private:
     std::size_t since_ = 0;
 };
 
-// Runs task(0..n-1, checkpoint) on at most `threads` threads, this one included, each in the standard
-// floating-point mode. The first exception of a task stops the others and is thrown here.
+// Runs task(0..n-1, checkpoint) on at most `threads` threads, this one included, each in the
+// standard floating-point mode. The first exception of a task stops the others and is thrown here.
 template <class Task>
 void run_tasks(std::size_t n, std::size_t threads, const InterruptCheck& interrupted, Task task) {
     StandardFloatMode mode;  // which threads inherit from the one that starts them
@@ -66,7 +66,8 @@ void run_tasks(std::size_t n, std::size_t threads, const InterruptCheck& interru
         } catch (...) {
             const std::lock_guard lock(mutex);
             if (!failure) failure = std::current_exception();
-            stop = true;  // only now: a task that sees it throws Interrupted, which must not be first
+            stop =
+                true;  // only now: a task that sees it throws Interrupted, which must not be first
         }
     };
 

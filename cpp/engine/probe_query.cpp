@@ -193,8 +193,7 @@ double doubt_at(double share, std::size_t k) {
 
 bool ProbeQuery::is_too_dear() {
     // Within a radius there is no bound that could still fall.
-    const double doubt =
-        scan_.wants_every_row() ? 1.0 : doubt_at(spent_ / scan_cost_, scan_.k());
+    const double doubt = scan_.wants_every_row() ? 1.0 : doubt_at(spent_ / scan_cost_, scan_.k());
     const double most = scan_cost_ * doubt - spent_;
     const double left =
         surprise_ * space_.allocation.cost_to_finish(needed_, static_cast<float>(most / surprise_));
@@ -335,10 +334,10 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
 }
 
 double ProbeQuery::candidates_in_vain() const {
-    // Of the k nearest only so many are kept, and a search that goes well has about as many candidates
-    // more. Of every row within a radius each candidate is kept, unless it was met before.
-    const std::size_t usual =
-        scan_.wants_every_row() ? scan_.kept() : usual_candidates * scan_.k();
+    // Of the k nearest only so many are kept, and a search that goes well has about as many
+    // candidates more. Of every row within a radius each candidate is kept, unless it was met
+    // before.
+    const std::size_t usual = scan_.wants_every_row() ? scan_.kept() : usual_candidates * scan_.k();
     return static_cast<double>(std::max(usual, scan_.candidates()) - usual);
 }
 

@@ -6,12 +6,12 @@
 // walked, and the other bits cost at least nothing: so its flip sums are at least the sum of the
 // limits. Once that exceeds worst - offset + slack, its distance exceeds `worst`.
 //
-// The slack of cost_table.h also covers the rounding of these sums. In a band of s bits a row's sum is
-// at most (1 + u)^s times the real one: each weight is rounded once and s - 1 additions are. Adding m
-// limits rounds m - 1 times. No bit is in two bands, so s + m - 1 <= n_bits, and the limits together
-// exceed the row's real flip sums, which are at most 2 M, by less than 2 n_bits u M. With what a
-// distance, the offset and the target are off, (n_bits / 8 + 9) u M, n_bits u M and 6 u M, that is less
-// than 4 (n_bits + 8) u M for every n_bits and bands of any size.
+// The slack of cost_table.h also covers the rounding of these sums. In a band of s bits a row's sum
+// is at most (1 + u)^s times the real one: each weight is rounded once and s - 1 additions are.
+// Adding m limits rounds m - 1 times. No bit is in two bands, so s + m - 1 <= n_bits, and the
+// limits together exceed the row's real flip sums, which are at most 2 M, by less than 2 n_bits u
+// M. With what a distance, the offset and the target are off, (n_bits / 8 + 9) u M, n_bits u M and
+// 6 u M, that is less than 4 (n_bits + 8) u M for every n_bits and bands of any size.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@
 
 namespace bitweigh {
 
-// Scratch memory of a query. ProbeQuery sets every part of it before it reads it, but for `keys`, which
-// are empty between two queries.
+// Scratch memory of a query. ProbeQuery sets every part of it before it reads it, but for `keys`,
+// which are empty between two queries.
 struct ProbeSpace {
     std::vector<double> flips;
     std::vector<std::uint8_t> cheap_ones;
@@ -55,9 +55,10 @@ struct ProbeSpace {
 };
 
 // A ProbeSpace for the time of a search. Each thread keeps one from one search to the next, because
-// making one takes longer than a short search. A search takes it away from the thread while it lasts:
-// a search may be interrupted by another one on the same thread, from a signal handler or a finaliser,
-// which then gets a space of its own. A search that ends by an exception throws its space away.
+// making one takes longer than a short search. A search takes it away from the thread while it
+// lasts: a search may be interrupted by another one on the same thread, from a signal handler or a
+// finaliser, which then gets a space of its own. A search that ends by an exception throws its
+// space away.
 class BorrowedProbeSpace {
 public:
     BorrowedProbeSpace();
@@ -99,7 +100,8 @@ private:
     bool probe(Checkpoint& checkpoint);
     // Looks up how many rows the cheapest key of each band has, without reading any.
     void look_at_cheapest();
-    // What the limits of the bands must exceed together before the search may end, as far as is known.
+    // What the limits of the bands must exceed together before the search may end, as far as is
+    // known.
     double next_target();
     // Brings the plans up to date: how many keys each band has by level, and what each costs.
     void plan(double target);
@@ -113,8 +115,8 @@ private:
     bool probe_keys(Checkpoint& checkpoint);
     // Rows that the kernel has let through, beyond those that every search has to verify.
     double candidates_in_vain() const;
-    // Lists the blocks of the keys; false, with some of them, where they are too dear: a single bucket
-    // may hold most of the rows, which is seen only here.
+    // Lists the blocks of the keys; false, with some of them, where they are too dear: a single
+    // bucket may hold most of the rows, which is seen only here.
     bool list_blocks();
 
     const Segment& segment_;
@@ -123,18 +125,18 @@ private:
     ProbeSpace& space_;
     ProbeCounters& counters_;
     const Tuning& tuning_;
-    double scan_cost_;          // nanoseconds, estimated
+    double scan_cost_;  // nanoseconds, estimated
     double block_cost_;
-    double candidate_cost_;     // of a row that the kernel let through in vain
-    double limit_;              // of what may be spent before it is given up
-    double surprise_ = 1.0;     // how many times more the last round cost than was planned
+    double candidate_cost_;  // of a row that the kernel let through in vain
+    double limit_;           // of what may be spent before it is given up
+    double surprise_ = 1.0;  // how many times more the last round cost than was planned
     double spent_ = 0.0;
-    double predicted_ = -1.0;   // of all probing, once there is a bound
-    double level_ = 0.0;        // of the plans; 0 before they are made
-    std::size_t needed_ = 0;    // levels that exceed the target
+    double predicted_ = -1.0;  // of all probing, once there is a bound
+    double level_ = 0.0;       // of the plans; 0 before they are made
+    std::size_t needed_ = 0;   // levels that exceed the target
     std::size_t at_once_ = first_blocks_at_once;
     bool to_the_end_ = false;
-    bool all_met_ = false;      // a band has no key left
+    bool all_met_ = false;  // a band has no key left
 };
 
 }  // namespace bitweigh

@@ -39,14 +39,14 @@ constexpr int few_rows = 8;
 
 namespace {
 
-// The distances of about `rows` rows in blocks spread evenly over the line; of none where these would
-// be all blocks.
+// The distances of about `rows` rows in blocks spread evenly over the line; of none where these
+// would be all blocks.
 std::vector<double> sample_distances(const CostTable& costs, const SegmentLine& line,
                                      std::size_t rows, SearchCounters& counters,
                                      Checkpoint& checkpoint) {
     // Of a filtered line so many more blocks that as many rows count, if they are spread evenly.
-    const std::size_t share = std::max<std::size_t>(1, line.n_blocks() * block_rows /
-                                                           std::max<std::size_t>(1, line.rows()));
+    const std::size_t share = std::max<std::size_t>(
+        1, line.n_blocks() * block_rows / std::max<std::size_t>(1, line.rows()));
     const std::size_t sample = blocks_of(rows) * share;
     if (sample >= line.n_blocks()) return {};
     const auto block_at = [&](std::size_t i, auto visit) {
@@ -98,9 +98,8 @@ void sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k
             bound.lower_to(kth_smallest(few.data(), few.size(), k));
             return;
         }
-        const auto nearer_rows = std::count_if(few.begin(), few.end(), [&](double distance) {
-            return distance < bound.get();
-        });
+        const auto nearer_rows = std::count_if(
+            few.begin(), few.end(), [&](double distance) { return distance < bound.get(); });
         if (static_cast<std::size_t>(nearer_rows) * loose_share <= few.size()) return;
     }
     const std::size_t rows = std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
@@ -168,7 +167,8 @@ void ScanQuery::scan_allowed(const Segment& segment, std::size_t begin, std::siz
 bool ScanQuery::ready() {
     top_.lower_bound_to(bound_.get());
     if (top_.worst() == padding_distance) return false;
-    if (!bounds_->wide() && rejected_ > std::max(widen_after, counters_.rows_scanned / widen_share)) {
+    if (!bounds_->wide() &&
+        rejected_ > std::max(widen_after, counters_.rows_scanned / widen_share)) {
         count_tables();
         bounds_.emplace(costs_, true);
         tables_worst_ = padding_distance;
@@ -196,7 +196,9 @@ SearchCounters ScanQuery::counters() {
     return counters_;
 }
 
-std::vector<Neighbour> ScanQuery::take_sorted() { return top_.take_sorted(); }
+std::vector<Neighbour> ScanQuery::take_sorted() {
+    return top_.take_sorted();
+}
 
 void ScanQuery::score_all(const BlockRows& rows, std::size_t block) {
     double distances[block_rows];

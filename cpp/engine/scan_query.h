@@ -67,9 +67,10 @@ private:
     std::atomic<double> bound_ = padding_distance;
 };
 
-// Looks at blocks spread evenly over the line, since rows near each other may be alike, and lowers the
-// bound to the distance of the k-th best there. Where there is a bound already, a small sample is enough
-// or tells whether a larger one is worth it. Does nothing where a sample would be the whole line.
+// Looks at blocks spread evenly over the line, since rows near each other may be alike, and lowers
+// the bound to the distance of the k-th best there. Where there is a bound already, a small sample
+// is enough or tells whether a larger one is worth it. Does nothing where a sample would be the
+// whole line.
 void sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
                   const Tuning& tuning, SharedBound& bound, SearchCounters& counters,
                   Checkpoint& checkpoint);

@@ -32,14 +32,15 @@ struct BlockRows {
         return row_numbers ? existing : existing & ~denied.in(block);
     }
 
-    // Which rows of a block have an id less than `end`: a bit for each. Only where positions are rows.
+    // Which rows of a block have an id less than `end`: a bit for each. Only where positions are
+    // rows.
     std::uint32_t ids_below(std::size_t block, Id end) const {
         const std::size_t first = block * block_rows;
         return ids.below(first, std::min(block_rows, rows - first), end);
     }
 
-    // Where the id at a position is, one of rows_in; nowhere if that row is denied, or if its number is
-    // damaged: it may come from a mapped file that nobody has verified.
+    // Where the id at a position is, one of rows_in; nowhere if that row is denied, or if its
+    // number is damaged: it may come from a mapped file that nobody has verified.
     IdPlace id_at(std::size_t position) const {
         if (row_numbers == nullptr) return ids.place(position);
         const Row row = row_numbers[position];
@@ -60,7 +61,8 @@ inline constexpr std::size_t max_band_bits = 24;
 struct Segment : BlockRows {
     std::span<const Band> bands;  // empty: to be scanned
     std::size_t denied_rows = 0;  // that a search may not return
-    // Where few rows are not denied, the blocks that have any: the others need not be read. Null: all.
+    // Where few rows are not denied, the blocks that have any: the others need not be read. Null:
+    // all.
     std::span<const std::uint32_t> allowed_blocks = {};
 };
 

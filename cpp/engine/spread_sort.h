@@ -1,7 +1,7 @@
 // Sorting a few hundred entries by distance, without a mispredicted branch for each comparison.
 //
-// Distances that spread over their range fall into as many bins almost one by one; what is left is an
-// insertion sort of entries that are nearly in order. Where they do not spread, std::sort.
+// Distances that spread over their range fall into as many bins almost one by one; what is left is
+// an insertion sort of entries that are nearly in order. Where they do not spread, std::sort.
 #pragma once
 
 #include <algorithm>

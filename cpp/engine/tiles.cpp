@@ -19,7 +19,9 @@ struct Split {
     std::size_t pieces;
 };
 
-std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+std::size_t divide_up(std::size_t a, std::size_t b) {
+    return (a + b - 1) / b;
+}
 
 bool may_probe(const SearchRequest& request, const Segment& segment) {
     // How many rows are within a radius is not known.
@@ -54,8 +56,8 @@ Split split_work(const SearchRequest& request, const SegmentLine& line) {
 }
 
 // A few queries that probe one after the other and then pass over what is left to scan together,
-// chunk by chunk, piece by piece of the line. It is prepared once, before its pieces; the last piece
-// hands over the answers.
+// chunk by chunk, piece by piece of the line. It is prepared once, before its pieces; the last
+// piece hands over the answers.
 class Tile {
 public:
     Tile(const SearchRequest& request, const SegmentLine& line, AnswerSink& answers,

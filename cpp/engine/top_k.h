@@ -1,13 +1,15 @@
 // The K nearest met so far.
 //
-// A few are kept in order. More are kept in a buffer that is larger than K: entries are appended, and
-// when it is full the K nearest are selected and the rest dropped. That costs a few nanoseconds an
-// entry where a heap costs a mispredicted branch for each level. Between two selections a histogram
-// of the distances follows the K-th nearest down: every bin knows the largest distance in it, so the
-// largest in the first bin up to which there are K is a distance that the K-th does not exceed.
+// A few are kept in order. More are kept in a buffer that is larger than K: entries are appended,
+// and when it is full the K nearest are selected and the rest dropped. That costs a few nanoseconds
+// an entry where a heap costs a mispredicted branch for each level. Between two selections a
+// histogram of the distances follows the K-th nearest down: every bin knows the largest distance in
+// it, so the largest in the first bin up to which there are K is a distance that the K-th does not
+// exceed.
 //
-// Where a search may meet a row more than once, the ids kept are hashed. Nothing else is remembered:
-// `worst` only falls, so a row that was met before and dropped is beyond it when it comes again.
+// Where a search may meet a row more than once, the ids kept are hashed. Nothing else is
+// remembered: `worst` only falls, so a row that was met before and dropped is beyond it when it
+// comes again.
 //
 // A bound may be given from outside: a distance that the K-th best of the whole search is known
 // not to exceed. `worst` is the smaller of the two, so it only falls.
@@ -128,7 +130,8 @@ public:
         if (entries_.size() >= full_ || bins_are_spent()) select();
     }
 
-    // Forgets all but the first n entries that came; only with every_row as k, which keeps their order.
+    // Forgets all but the first n entries that came; only with every_row as k, which keeps their
+    // order.
     void keep_first(std::size_t n) { entries_.resize(n); }
 
     // The K nearest in rising order, or all if fewer came; leaves this empty.
@@ -236,8 +239,7 @@ private:
     // Rises with the distance: what is within the largest of a bin is not in a higher bin.
     std::size_t bin_of(double distance) const {
         const double at = (distance - nearest_) * bins_per_distance_;
-        return static_cast<std::size_t>(
-            std::clamp(at, 0.0, static_cast<double>(bins_.size() - 1)));
+        return static_cast<std::size_t>(std::clamp(at, 0.0, static_cast<double>(bins_.size() - 1)));
     }
 
     std::size_t k_;

@@ -20,24 +20,26 @@ inline constexpr double narrow_steps = 250.0;
 // 8-bit tables are quantised anew when the threshold has fallen below this: half the precision.
 inline constexpr unsigned narrow_rescale_below = 128;
 
-// Scale of 16-bit sums: the current worst distance is about this many steps per nibble table. With 8
-// there are up to 3x as many candidates where codes are duplicated, with 24 more entries are capped.
+// Scale of 16-bit sums: the current worst distance is about this many steps per nibble table. With
+// 8 there are up to 3x as many candidates where codes are duplicated, with 24 more entries are
+// capped.
 inline constexpr double wide_steps_per_table = 16.0;
 
-// Where 8-bit sums let through so many rows that are not near, and more than one in so many of those
-// scanned, sums of 16 bits are used from then on: a large group of equal codes just beyond the bound
-// may lie within what 8 bits round off.
+// Where 8-bit sums let through so many rows that are not near, and more than one in so many of
+// those scanned, sums of 16 bits are used from then on: a large group of equal codes just beyond
+// the bound may lie within what 8 bits round off.
 inline constexpr std::size_t widen_after = 4096;
 inline constexpr std::size_t widen_share = 80;
 
-// So many candidates in one block are a group of equal codes or of equal distances: it pays to look, and
-// to look again in the same block where so many were alike. A million equal codes of 64 bits take 2 ms
-// so, and 14 scored one by one.
+// So many candidates in one block are a group of equal codes or of equal distances: it pays to
+// look, and to look again in the same block where so many were alike. A million equal codes of 64
+// bits take 2 ms so, and 14 scored one by one.
 inline constexpr int many_hits = 8;
 inline constexpr int many_alike = 3;
 
 // Where probing was given up, its bound is loose if more than one sampled row in so many is nearer:
-// only then a sample for many neighbours pays, which costs 100,000 codes of 512 bits 5 % at k = 100.
+// only then a sample for many neighbours pays, which costs 100,000 codes of 512 bits 5 % at k =
+// 100.
 inline constexpr std::size_t loose_share = 8;
 
 // Bytes of codes that several queries pass over before the next ones are read: they stay in the
@@ -54,10 +56,12 @@ inline constexpr std::size_t first_chunk_blocks = 16;
 // memory.
 inline constexpr double scan_plane_cost = 0.66;
 inline constexpr double scan_long_plane_cost = 0.0037;
-// And each neighbour wanted, for which many rows are verified; in all at most as much as the planes.
+// And each neighbour wanted, for which many rows are verified; in all at most as much as the
+// planes.
 inline constexpr double scan_neighbour_cost = 300.0;
-// What probing costs: one block of a list, and its planes; looking a key up; verifying a row that the
-// kernel lets through, and each byte of it; preparing a query, and each of its bands; a round, and each band in it.
+// What probing costs: one block of a list, and its planes; looking a key up; verifying a row that
+// the kernel lets through, and each byte of it; preparing a query, and each of its bands; a round,
+// and each band in it.
 inline constexpr double block_cost = 20.0;
 inline constexpr double block_plane_cost = 3.2;
 inline constexpr double key_cost = 10.0;
@@ -79,10 +83,10 @@ inline constexpr float remembered_share = 0.3f;
 // with 2 levels a band, searches of 256 bits go too far and visit 1.4x as many blocks.
 inline constexpr std::size_t levels_per_band = 8;
 inline constexpr std::size_t fewest_budget_levels = 32;
-// Probing is given up for the scan when it would cost more than the scan in all. Predictions are too
-// high as long as the bound falls: at first only those that are so many times too high count, more
-// times the more neighbours are wanted, and fewer times the more was spent, up to the share of a scan
-// at which they are believed.
+// Probing is given up for the scan when it would cost more than the scan in all. Predictions are
+// too high as long as the bound falls: at first only those that are so many times too high count,
+// more times the more neighbours are wanted, and fewer times the more was spent, up to the share of
+// a scan at which they are believed.
 inline constexpr double first_doubt = 6.0;
 inline constexpr double doubt_per_neighbour = 0.25;
 inline constexpr double most_doubt = 30.0;
@@ -127,15 +131,15 @@ struct Tuning {
     std::size_t warm_up_per_k = 8;
     // Codes longer than this many bits use 16-bit sums: with 8 bits each of the 2 tables a byte
     // loses half a step of 250 on average, and there are 3x as many candidates at 512 bits, 9x at
-    // 1024. In a scan 16 bits are 1.1-1.7x as fast from 256 bits on, and up to 1.15x slower at 160; in
-    // bands, where blocks are read one by one, 1.1-1.4x slower at 256.
+    // 1024. In a scan 16 bits are 1.1-1.7x as fast from 256 bits on, and up to 1.15x slower at 160;
+    // in bands, where blocks are read one by one, 1.1-1.4x slower at 256.
     std::size_t narrow_max_bits = 256;
     std::size_t narrow_max_scan_bits = 160;
     // Nanoseconds, by the estimates above, that the first round of probing may take.
     double first_round_cost = 1500.0;
     // A scan takes at least so many times as long as preparing to probe where probing is tried at
-    // all; and so many nanoseconds for each neighbour wanted, since rows that are met by probing take
-    // longer to keep.
+    // all; and so many nanoseconds for each neighbour wanted, since rows that are met by probing
+    // take longer to keep.
     double least_scan_factor = 10.0;
     double least_scan_cost_per_k = 400.0;
 };

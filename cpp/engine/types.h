@@ -29,7 +29,9 @@ struct Neighbour {
     Id id;
 };
 
-inline Neighbour neighbour_of(const Neighbour& neighbour) { return neighbour; }
+inline Neighbour neighbour_of(const Neighbour& neighbour) {
+    return neighbour;
+}
 
 // The order of every answer: by distance, equal distances by id. Distances are never NaN.
 inline bool is_nearer(const Neighbour& a, const Neighbour& b) {

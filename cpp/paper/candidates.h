@@ -67,7 +67,8 @@ private:
     std::priority_queue<Neighbour, std::vector<Neighbour>, decltype(nearer)> heap_;
 };
 
-// Rows met by the current query. Forgetting them costs as much as there were, not as there are rows.
+// Rows met by the current query. Forgetting them costs as much as there were, not as there are
+// rows.
 class MetRows {
 public:
     explicit MetRows(std::size_t n) : met_(n) {}

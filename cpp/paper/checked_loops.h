@@ -1,5 +1,5 @@
-// Long loops that Ctrl-C ends: cut into pieces between which a Checkpoint is told what was done, so that
-// the loops which are measured do not count.
+// Long loops that Ctrl-C ends: cut into pieces between which a Checkpoint is told what was done, so
+// that the loops which are measured do not count.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,8 @@ inline constexpr std::size_t piece_rows = 1024;
 inline constexpr std::size_t piece_buckets = 256;
 inline constexpr std::size_t piece_rounds = 16;
 
-// Out of line: a look inside of a loop that is measured takes registers from it, 10 % of PQTable's time.
+// Out of line: a look inside of a loop that is measured takes registers from it, 10 % of PQTable's
+// time.
 [[gnu::noinline]] inline void count(Checkpoint& checkpoint, std::size_t bytes) {
     checkpoint.done(bytes);
 }
@@ -61,8 +62,8 @@ inline void count_round(std::uint64_t so_far, std::size_t tables, Checkpoint& ch
     if (so_far % piece_rounds == 0) count(checkpoint, piece_rounds * tables * bucket_bytes);
 }
 
-// Sorts as `sort(before)` does. Comparisons are counted, which makes them slower by a half, only where
-// there are so many that sorting takes longer than Ctrl-C may wait.
+// Sorts as `sort(before)` does. Comparisons are counted, which makes them slower by a half, only
+// where there are so many that sorting takes longer than Ctrl-C may wait.
 template <class Before, class Sort>
 void sort_checked(std::size_t size, Checkpoint& checkpoint, const Before& before,
                   const Sort& sort) {

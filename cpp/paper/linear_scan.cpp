@@ -36,11 +36,20 @@ std::vector<Neighbour> scan_with(const std::uint8_t* codes, std::size_t n, const
     in_pieces(n, checkpoint, [&](std::size_t first, std::size_t some) {
         const std::size_t end = first + some;
         switch (n_bytes) {
-            case 4: scan<4>(tables, codes, first, end, n_bytes, top); break;
-            case 8: scan<8>(tables, codes, first, end, n_bytes, top); break;
-            case 16: scan<16>(tables, codes, first, end, n_bytes, top); break;
-            case 32: scan<32>(tables, codes, first, end, n_bytes, top); break;
-            default: scan<0>(tables, codes, first, end, n_bytes, top);
+            case 4:
+                scan<4>(tables, codes, first, end, n_bytes, top);
+                break;
+            case 8:
+                scan<8>(tables, codes, first, end, n_bytes, top);
+                break;
+            case 16:
+                scan<16>(tables, codes, first, end, n_bytes, top);
+                break;
+            case 32:
+                scan<32>(tables, codes, first, end, n_bytes, top);
+                break;
+            default:
+                scan<0>(tables, codes, first, end, n_bytes, top);
         }
     });
     return top.take_sorted();

@@ -104,7 +104,8 @@ private:
             };
             visit_subsets(table.substring().bits, r / m, checkpoint_, probe);
             ++counters_.rounds;
-            // Every code at distance r is known now. At n_bits that is every code: K > n ends there.
+            // Every code at distance r is known now. At n_bits that is every code: K > n ends
+            // there.
             within += shells_[r].size();
             if (within >= k_ || r == index_.codes_.n_bits) return r;
         }

@@ -61,8 +61,8 @@ double SubCodeQueue::cost_of(const std::array<std::uint8_t, max_parts>& places) 
 }
 
 std::size_t pq_tables_by_rule(std::size_t n_bits, std::size_t n) {
-    const double by_rule = static_cast<double>(n_bits) /
-                           std::log2(static_cast<double>(std::max<std::size_t>(n, 2)));
+    const double by_rule =
+        static_cast<double>(n_bits) / std::log2(static_cast<double>(std::max<std::size_t>(n, 2)));
     const double power = std::round(std::log2(std::max(by_rule, 1.0)));
     const std::size_t least = std::bit_ceil((n_bits + max_key_bits - 1) / max_key_bits);
     const std::size_t most = std::bit_floor(n_bits);

@@ -1,6 +1,6 @@
-// PQTable (Matsui et al. 2018), as the paper adapts it: 8 bits of a code are a sub-code of a product
-// quantiser, several of them make the key of a table, and the multi-sequence algorithm gives the
-// buckets of a table in ascending cost.
+// PQTable (Matsui et al. 2018), as the paper adapts it: 8 bits of a code are a sub-code of a
+// product quantiser, several of them make the key of a table, and the multi-sequence algorithm
+// gives the buckets of a table in ascending cost.
 //
 // Its merge is reconstructed from the paper's description; PQTable_max_heap takes that of Alg. 2.
 #pragma once

@@ -8,9 +8,9 @@
 
 namespace bitweigh::paper {
 
-// A query takes its Scratch out and gives it back as clean as it was. While it has it another query,
-// of another thread or of a signal handler on the same one, gets new memory. A query that fails gives
-// nothing back: what it left behind is not known.
+// A query takes its Scratch out and gives it back as clean as it was. While it has it another
+// query, of another thread or of a signal handler on the same one, gets new memory. A query that
+// fails gives nothing back: what it left behind is not known.
 template <class Scratch>
 class SpareScratch {
 public:

@@ -48,10 +48,10 @@ SubstringTable::SubstringTable(const Codes& codes, const Substring& substring,
     if (low_bits_ == 0) return;
     const auto by_key = [&](Row a, Row b) { return keys[a] < keys[b]; };
     for (std::size_t entry = 0; entry + 1 < starts_.size(); ++entry) {
-        const std::span<Row> own(rows_.data() + starts_[entry], starts_[entry + 1] - starts_[entry]);
-        sort_checked(own.size(), checkpoint, by_key, [&](const auto& before) {
-            std::stable_sort(own.begin(), own.end(), before);
-        });
+        const std::span<Row> own(rows_.data() + starts_[entry],
+                                 starts_[entry + 1] - starts_[entry]);
+        sort_checked(own.size(), checkpoint, by_key,
+                     [&](const auto& before) { std::stable_sort(own.begin(), own.end(), before); });
     }
     keys_.reserve(codes.n);
     for_each_row(rows_, checkpoint, [&](Row row) { keys_.push_back(keys[row]); });

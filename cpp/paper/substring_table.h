@@ -51,10 +51,10 @@ public:
 
 private:
     Substring substring_;
-    std::size_t low_bits_;                // of a key, not in the directory
-    std::vector<std::uint32_t> starts_;   // by leading bits of the key; one more at the end
-    std::vector<Row> rows_;               // in ascending key
-    std::vector<Key> keys_;               // of rows_; empty where the directory has every key
+    std::size_t low_bits_;               // of a key, not in the directory
+    std::vector<std::uint32_t> starts_;  // by leading bits of the key; one more at the end
+    std::vector<Row> rows_;              // in ascending key
+    std::vector<Key> keys_;              // of rows_; empty where the directory has every key
 };
 
 // The paper's number of substrings, b / log2 n, rounded, at least 1 and so many that none is longer
@@ -62,7 +62,6 @@ private:
 std::size_t substrings_by_rule(std::size_t n_bits, std::size_t n);
 
 // A table for each of m disjoint substrings of ceil(b / m) or floor(b / m) bits.
-std::vector<SubstringTable> split_tables(const Codes& codes, std::size_t m,
-                                         Checkpoint& checkpoint);
+std::vector<SubstringTable> split_tables(const Codes& codes, std::size_t m, Checkpoint& checkpoint);
 
 }  // namespace bitweigh::paper

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "tests/check.h"
 #include "engine/allocate.h"
+#include "tests/check.h"
 
 namespace bitweigh::test {
 
@@ -41,8 +41,8 @@ void check_counts(const std::vector<double>& flips, double level) {
         if (sum <= static_cast<double>(last_level)) ++expected[static_cast<std::size_t>(sum)];
     }
     CHECK(counts == expected, flips.size() << " bits, level " << level << ": " << counts[0] << ", "
-                                           << counts[1] << ", ..., expected " << expected[0]
-                                           << ", " << expected[1]);
+                                           << counts[1] << ", ..., expected " << expected[0] << ", "
+                                           << expected[1]);
 }
 
 void test_counts(Rng& rng) {
@@ -139,8 +139,8 @@ void check_finish(Rng& rng, Allocation plans) {
         spent += plans.advance(needed, static_cast<float>(pick(rng, 500)));
     }
     CHECK(sum_of_levels(plans) >= needed, plans.bands.size() << " bands do not finish");
-    CHECK(spent == predicted,
-          plans.bands.size() << " bands: " << spent << ", predicted " << predicted);
+    CHECK(spent == predicted, plans.bands.size()
+                                  << " bands: " << spent << ", predicted " << predicted);
 }
 
 void test_plans(Rng& rng) {

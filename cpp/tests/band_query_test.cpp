@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/check.h"
 #include "engine/band_query.h"
+#include "tests/check.h"
 
 namespace bitweigh::test {
 
@@ -16,7 +16,9 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double smallest = std::numeric_limits<double>::denorm_min();
 
-double fraction(Rng& rng) { return static_cast<double>(pick(rng, 1 << 30)) / (1 << 30); }
+double fraction(Rng& rng) {
+    return static_cast<double>(pick(rng, 1 << 30)) / (1 << 30);
+}
 
 // How flip weights are drawn.
 struct WeightKind {
@@ -95,12 +97,18 @@ std::vector<Key> walked(const BandQuery& band, double above, double limit) {
 double draw_limit(Rng& rng, const Problem& problem) {
     const double sum = problem.sums[pick(rng, problem.sums.size() - 1)];
     switch (pick(rng, 7)) {
-        case 0: return std::nextafter(sum, -infinity);
-        case 1: return std::nextafter(sum, infinity);
-        case 2: return fraction(rng);
-        case 3: return 0.0;
-        case 4: return pick(rng, 1) ? infinity : -infinity;
-        default: return sum;
+        case 0:
+            return std::nextafter(sum, -infinity);
+        case 1:
+            return std::nextafter(sum, infinity);
+        case 2:
+            return fraction(rng);
+        case 3:
+            return 0.0;
+        case 4:
+            return pick(rng, 1) ? infinity : -infinity;
+        default:
+            return sum;
     }
 }
 
@@ -125,9 +133,9 @@ void check_walks(Rng& rng, const Problem& problem, const BandQuery& band) {
         std::vector<Key> keys = walked(band, above, limit);
         std::sort(keys.begin(), keys.end());
         const std::vector<Key> expected = problem.keys_within(above, limit);
-        CHECK(keys == expected, problem.text() << ", above " << above << " limit " << limit << ": "
-                                               << keys.size() << " keys, expected "
-                                               << expected.size());
+        CHECK(keys == expected, problem.text()
+                                    << ", above " << above << " limit " << limit << ": "
+                                    << keys.size() << " keys, expected " << expected.size());
     }
 }
 

@@ -3,9 +3,9 @@
 #include <numeric>
 #include <vector>
 
-#include "tests/check.h"
 #include "engine/band_table.h"
 #include "engine/bits.h"
+#include "tests/check.h"
 
 namespace bitweigh::test {
 

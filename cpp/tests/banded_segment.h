@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "tests/check.h"
 #include "engine/band_table.h"
 #include "engine/bits.h"
 #include "engine/segment.h"
+#include "tests/check.h"
 
 namespace bitweigh::test {
 

@@ -3,10 +3,10 @@
 #include <limits>
 #include <vector>
 
-#include "tests/check.h"
 #include "engine/bits.h"
 #include "engine/cost_table.h"
 #include "engine/segment.h"
+#include "tests/check.h"
 
 namespace bitweigh::test {
 
@@ -103,7 +103,8 @@ void test_zero_bytes(Rng& rng) {
     CHECK(zero_bytes(bytes) == expected, expected);
 }
 
-// No code has a smaller distance than the cheapest, which has exactly that, however sums are rounded.
+// No code has a smaller distance than the cheapest, which has exactly that, however sums are
+// rounded.
 void test_least_distance(Rng& rng, double huge) {
     constexpr std::size_t n_bits = 11;
     std::vector<double> costs(2 * n_bits);

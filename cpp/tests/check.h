@@ -25,19 +25,21 @@ inline void fail(const char* file, int line, const char* condition, const std::s
 
 // `detail` is streamed and says which case it is; it is evaluated only on failure. To be used on
 // the main thread alone.
-#define CHECK(condition, detail)                                                        \
-    do {                                                                                \
-        ++::bitweigh::test::checks;                                                     \
-        if (!(condition)) {                                                             \
-            std::ostringstream detail_text;                                             \
-            detail_text << detail;                                                      \
-            ::bitweigh::test::fail(__FILE__, __LINE__, #condition, detail_text.str());  \
-        }                                                                               \
+#define CHECK(condition, detail)                                                       \
+    do {                                                                               \
+        ++::bitweigh::test::checks;                                                    \
+        if (!(condition)) {                                                            \
+            std::ostringstream detail_text;                                            \
+            detail_text << detail;                                                     \
+            ::bitweigh::test::fail(__FILE__, __LINE__, #condition, detail_text.str()); \
+        }                                                                              \
     } while (false)
 
 // A number from 0 to most, the same ones on every machine.
 using Rng = std::mt19937_64;
-inline std::size_t pick(Rng& rng, std::size_t most) { return rng() % (most + 1); }
+inline std::size_t pick(Rng& rng, std::size_t most) {
+    return rng() % (most + 1);
+}
 
 // For work that nobody interrupts.
 inline Checkpoint uninterrupted() {

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <vector>
 
-#include "tests/check.h"
 #include "engine/scan/scan.h"
+#include "tests/check.h"
 
 namespace bitweigh::test {
 
@@ -105,11 +105,11 @@ void check_hits(const Kernel& kernel, const Problem& problem, unsigned threshold
                        std::equal(expected.begin(), expected.end(), hits.begin(), same) &&
                        same(hits.back(), untouched);
     CHECK(equal, kernel.name << (problem.wide ? " wide, " : " narrow, ") << problem.planes
-                             << " planes, " << what << " of " << hits.size() - 1
-                             << " blocks from " << problem.begin << ", threshold " << threshold
-                             << ": " << n << " hits, expected " << expected.size()
-                             << "; rows of the first " << std::hex << (n ? hits[0].rows : 0)
-                             << ", expected " << (expected.empty() ? 0 : expected[0].rows));
+                             << " planes, " << what << " of " << hits.size() - 1 << " blocks from "
+                             << problem.begin << ", threshold " << threshold << ": " << n
+                             << " hits, expected " << expected.size() << "; rows of the first "
+                             << std::hex << (n ? hits[0].rows : 0) << ", expected "
+                             << (expected.empty() ? 0 : expected[0].rows));
 }
 
 void check_scan(const Kernel& kernel, const Problem& problem, unsigned threshold) {
@@ -134,8 +134,7 @@ void check_listed(const Kernel& kernel, const Problem& problem, unsigned thresho
     for (const std::size_t i : picked) {
         const std::uint32_t rows = rows_within(problem, i, threshold);
         if (rows) expected.push_back({static_cast<std::uint32_t>(list.size()), rows});
-        list.push_back(problem.blocks.data() +
-                       (problem.begin + i) * problem.planes * block_rows);
+        list.push_back(problem.blocks.data() + (problem.begin + i) * problem.planes * block_rows);
     }
     std::vector<Hit> hits(list.size() + 1, untouched);
     const ScanTables tables = {problem.entries.data(), problem.planes,
@@ -181,8 +180,8 @@ std::size_t test_kernels() {
             for (const bool wide : {false, true}) {
                 for (const Fill fill : {Fill::any, Fill::balanced, Fill::largest, Fill::one_bit}) {
                     const std::size_t begin = (length + planes) % 3 ? 2 * pick(rng, 3) + 1 : 0;
-                    scans += check_problem(
-                        rng, make_problem(rng, wide, planes, begin, length, fill));
+                    scans +=
+                        check_problem(rng, make_problem(rng, wide, planes, begin, length, fill));
                 }
             }
         }

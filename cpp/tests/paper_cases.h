@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "tests/check.h"
 #include "engine/bits.h"
 #include "engine/parallel.h"
 #include "paper/substring_table.h"
+#include "tests/check.h"
 
 namespace bitweigh::test {
 
@@ -36,12 +36,18 @@ using Pair = std::pair<double, double>;
 inline double number(Rng& rng, std::size_t most) {
     return static_cast<double>(pick(rng, 512 * most)) / 256.0 - static_cast<double>(most);
 }
-inline Pair wide(Rng& rng) { return {number(rng, 1 << 27), number(rng, 1 << 27)}; }
+inline Pair wide(Rng& rng) {
+    return {number(rng, 1 << 27), number(rng, 1 << 27)};
+}
 inline Pair few_values(Rng& rng) {
     return {static_cast<double>(pick(rng, 4)) - 2.0, static_cast<double>(pick(rng, 4)) - 2.0};
 }
-inline Pair hamming(Rng& rng) { return pick(rng, 1) ? Pair{0.0, 1.0} : Pair{1.0, 0.0}; }
-inline Pair zeros(Rng& rng) { return {pick(rng, 1) ? 0.0 : -0.0, pick(rng, 1) ? 0.0 : -0.0}; }
+inline Pair hamming(Rng& rng) {
+    return pick(rng, 1) ? Pair{0.0, 1.0} : Pair{1.0, 0.0};
+}
+inline Pair zeros(Rng& rng) {
+    return {pick(rng, 1) ? 0.0 : -0.0, pick(rng, 1) ? 0.0 : -0.0};
+}
 inline Pair same_either_way(Rng& rng) {
     const double cost = number(rng, 100);
     return {cost, cost};

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "tests/check.h"
-#include "tests/paper_cases.h"
 #include "paper/bucket_queue.h"
 #include "paper/pq_table.h"
 #include "paper/table_merge.h"
+#include "tests/check.h"
+#include "tests/paper_cases.h"
 
 namespace bitweigh::test {
 
@@ -111,7 +111,7 @@ Trace watch(const Case& c, const std::vector<SubstringTable>& tables, std::size_
     const paper::Codes codes = c.codes();
     paper::MetRows met(c.n);
     paper::TableMerge<Queue, Watch> merge(codes, tables, met, c.costs.data(), k, order, unchecked,
-                                              note);
+                                          note);
     trace.answer = merge.run();
     return trace;
 }
@@ -331,11 +331,11 @@ int main() {
     test_queues();
     // Over a queue that gives keys again and again a merge may take for ever.
     if (failures == 0) test_merges();
-    std::cout << "stops below S: " << tally.stops_below_s << ", probes with final rows: "
-              << tally.final_before_the_end << ", stops earlier when descending: "
-              << tally.descending_was_earlier << ", cases without ties: "
-              << tally.cases_without_ties << ", levels with ties: " << tally.levels_with_ties
-              << std::endl;
+    std::cout << "stops below S: " << tally.stops_below_s
+              << ", probes with final rows: " << tally.final_before_the_end
+              << ", stops earlier when descending: " << tally.descending_was_earlier
+              << ", cases without ties: " << tally.cases_without_ties
+              << ", levels with ties: " << tally.levels_with_ties << std::endl;
     std::cout << (failures ? "FAILED: " : "passed: ") << failures << " of " << checks
               << " checks failed" << std::endl;
     return failures ? 1 : 0;

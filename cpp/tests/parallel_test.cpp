@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/check.h"
 #include "engine/parallel.h"
+#include "tests/check.h"
 
 namespace bitweigh::test {
 

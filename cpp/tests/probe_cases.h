@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "tests/banded_segment.h"
-#include "tests/check.h"
 #include "engine/bits.h"
 #include "engine/tiles.h"
 #include "engine/types.h"
+#include "tests/banded_segment.h"
+#include "tests/check.h"
 
 namespace bitweigh::test {
 
@@ -51,8 +51,7 @@ inline constexpr CostKind cost_kinds[] = {
     {"huge", [](Rng& rng, std::size_t) { return normal(rng) * 0x1p1000; }},
     {"subnormal",
      [](Rng& rng, std::size_t) { return (static_cast<double>(pick(rng, 80)) - 40.0) * 5e-324; }},
-    {"spread",
-     [](Rng& rng, std::size_t) { return std::ldexp(normal(rng), -int(pick(rng, 60))); }},
+    {"spread", [](Rng& rng, std::size_t) { return std::ldexp(normal(rng), -int(pick(rng, 60))); }},
 };
 
 inline const CostKind& find_costs(std::string_view name) {
@@ -85,11 +84,15 @@ inline double distance_of(const std::uint8_t* code, const Case& c) {
 
 // How likely bit i of row r of n is not the cheap value, in thousandths.
 using CodeKind = std::size_t (*)(std::size_t i, std::size_t r, std::size_t n);
-inline std::size_t any_codes(std::size_t, std::size_t, std::size_t) { return 500; }
+inline std::size_t any_codes(std::size_t, std::size_t, std::size_t) {
+    return 500;
+}
 inline std::size_t approaching(std::size_t, std::size_t r, std::size_t n) {
     return (n - r) * 400 / n;
 }
-inline std::size_t few_near(std::size_t, std::size_t r, std::size_t) { return r < 20 ? r : 500; }
+inline std::size_t few_near(std::size_t, std::size_t r, std::size_t) {
+    return r < 20 ? r : 500;
+}
 inline CodeKind draw_code_kind(Rng& rng) {
     constexpr CodeKind code_kinds[] = {any_codes, approaching, few_near};
     return code_kinds[pick(rng, 2)];

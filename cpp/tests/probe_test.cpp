@@ -10,10 +10,10 @@
 #include <limits>
 #include <vector>
 
-#include "tests/check.h"
-#include "tests/probe_cases.h"
 #include "engine/probe_query.h"
 #include "engine/search.h"
+#include "tests/check.h"
+#include "tests/probe_cases.h"
 
 namespace bitweigh::test {
 namespace {
@@ -22,9 +22,18 @@ namespace {
 constexpr Tuning tunings[] = {
     {},
     {.first_round_cost = 0.0, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
-    {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0, .narrow_max_scan_bits = 0, .first_round_cost = 0.0,
-     .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
-    {.warm_up_rows = 32, .warm_up_per_k = 1, .first_round_cost = 1e5, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
+    {.warm_up_rows = 32,
+     .warm_up_per_k = 1,
+     .narrow_max_bits = 0,
+     .narrow_max_scan_bits = 0,
+     .first_round_cost = 0.0,
+     .least_scan_factor = 0.0,
+     .least_scan_cost_per_k = 0.0},
+    {.warm_up_rows = 32,
+     .warm_up_per_k = 1,
+     .first_round_cost = 1e5,
+     .least_scan_factor = 0.0,
+     .least_scan_cost_per_k = 0.0},
 };
 
 struct Tally {
@@ -117,12 +126,11 @@ void check_methods(Rng& rng, const Case& c, std::size_t k) {
     for (const Method method : {Method::automatic, Method::scan, Method::probe}) {
         const std::size_t threads = 1 + pick(rng, 2);
         const Answer answer = search_case(c, c.rows->view(), method, k, threads, tuning);
-        const bool same = answer.ids == scanned.ids &&
-                          std::memcmp(answer.distances.data(), scanned.distances.data(),
-                                      k * sizeof(double)) == 0;
+        const bool same =
+            answer.ids == scanned.ids &&
+            std::memcmp(answer.distances.data(), scanned.distances.data(), k * sizeof(double)) == 0;
         CHECK(same, c.text << ", k " << k << ", method " << static_cast<int>(method) << ", "
-                           << threads << " threads, gave up "
-                           << answer.counters.probing.give_ups);
+                           << threads << " threads, gave up " << answer.counters.probing.give_ups);
         tally.counters.add(answer.counters);
     }
 }
@@ -138,9 +146,8 @@ void test_small_segments() {
             // Among them one band alone, bands of one bit each, and bits that no band has.
             const std::size_t most_bands = repeat % 4 ? n_bits : 1;
             const std::size_t most_bits = repeat % 3 ? 8 : 1;
-            const Case c =
-                make_case(rng, kind, draw_code_kind(rng), n, n_bits,
-                          draw_layout(rng, n_bits, most_bands, most_bits));
+            const Case c = make_case(rng, kind, draw_code_kind(rng), n, n_bits,
+                                     draw_layout(rng, n_bits, most_bands, most_bits));
             const std::size_t step = n <= 33 && repeat < 20 ? 1 : 1 + n / 4;
             for (std::size_t k = 1; k <= n; k += step) check_probe(rng, c, k);
             check_probe(rng, c, n);
@@ -220,8 +227,8 @@ void test_damaged_bands() {
         const std::size_t n = 1 + pick(rng, 200);
         const std::size_t n_bits = 1 + pick(rng, 80);
         const CostKind& kind = cost_kinds[pick(rng, std::size(cost_kinds) - 1)];
-        const Case c = make_case(rng, kind, draw_code_kind(rng), n, n_bits,
-                                 draw_layout(rng, n_bits, 5, 8));
+        const Case c =
+            make_case(rng, kind, draw_code_kind(rng), n, n_bits, draw_layout(rng, n_bits, 5, 8));
         for (BandedSegment::BandArrays& band : c.rows->arrays()) {
             if (pick(rng, 3)) damage(rng, band, n);
         }
@@ -232,8 +239,8 @@ void test_damaged_bands() {
             bool known = true;
             for (std::size_t i = 0; i < k; ++i) {
                 const auto id = static_cast<std::size_t>(answer.ids[i] - 7);
-                known &= answer.ids[i] == padding_id ? answer.distances[i] == padding_distance
-                                                     : id < n;
+                known &=
+                    answer.ids[i] == padding_id ? answer.distances[i] == padding_distance : id < n;
             }
             CHECK(known, c.text << ", k " << k << ", method " << static_cast<int>(method));
         }

@@ -1,5 +1,5 @@
-// range_search() against the definition: every method, on one thread and several, where rows are few
-// and where they tie by the thousand.
+// range_search() against the definition: every method, on one thread and several, where rows are
+// few and where they tie by the thousand.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "engine/range_search.h"
 #include "tests/check.h"
 #include "tests/probe_cases.h"
-#include "engine/range_search.h"
 
 namespace bitweigh::test {
 namespace {
@@ -37,7 +37,8 @@ void check_range(Rng& rng, const Case& c, double radius) {
         const std::size_t threads = 1 + 2 * pick(rng, 1);
         const SearchRequest request = request_for(c, segment, method, 1, threads, tuning);
         SearchCounters counters;
-        const auto found = range_search(request, &radius, no_limit, &counters, [] { return false; });
+        const auto found =
+            range_search(request, &radius, no_limit, &counters, [] { return false; });
         const auto same = [](const Neighbour& a, const Neighbour& b) {
             return a.distance == b.distance && a.id == b.id;
         };
@@ -65,9 +66,9 @@ void check_radii(Rng& rng, const Case& c) {
     const double infinity = std::numeric_limits<double>::infinity();
     const double nearest = c.expected.front().distance;
     const double any = c.expected[pick(rng, c.n - 1)].distance;
-    for (const double radius : {nearest, std::nextafter(nearest, -infinity), any,
-                                std::nextafter(any, infinity), c.expected.back().distance, most,
-                                -most, infinity, -infinity}) {
+    for (const double radius :
+         {nearest, std::nextafter(nearest, -infinity), any, std::nextafter(any, infinity),
+          c.expected.back().distance, most, -most, infinity, -infinity}) {
         check_range(rng, c, radius);
     }
 }
@@ -131,7 +132,8 @@ void test_threads_of_one_query() {
         request.kernel = &telling;
         request.cap_threads = capped;
         SearchCounters counters;
-        const auto found = range_search(request, &radius, no_limit, &counters, [] { return false; });
+        const auto found =
+            range_search(request, &radius, no_limit, &counters, [] { return false; });
         CHECK(found[0].size() >= 10, found[0].size());
         return scanning.size();
     };

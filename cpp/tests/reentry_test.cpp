@@ -1,7 +1,7 @@
-// A program of its own, because it replaces operator new: searches that begin while another search of
-// the same thread is under way, and searches after any allocation of another one has failed. Both find
-// what they would find alone. Under a sanitizer, since some of what a search leaves behind only makes the
-// next one read out of bounds.
+// A program of its own, because it replaces operator new: searches that begin while another search
+// of the same thread is under way, and searches after any allocation of another one has failed.
+// Both find what they would find alone. Under a sanitizer, since some of what a search leaves
+// behind only makes the next one read out of bounds.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -10,10 +10,10 @@
 #include <new>
 #include <vector>
 
-#include "tests/check.h"
-#include "tests/probe_cases.h"
 #include "engine/range_search.h"
 #include "engine/search.h"
+#include "tests/check.h"
+#include "tests/probe_cases.h"
 
 namespace {
 
@@ -32,18 +32,30 @@ void* allocate(std::size_t size) {
 
 }  // namespace
 
-void* operator new(std::size_t size) { return allocate(size); }
-void* operator new[](std::size_t size) { return allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void* operator new(std::size_t size) {
+    return allocate(size);
+}
+void* operator new[](std::size_t size) {
+    return allocate(size);
+}
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
 
 namespace bitweigh::test {
 namespace {
 
-constexpr Tuning tuning = {.first_round_cost = 200.0, .least_scan_factor = 0.0,
-                           .least_scan_cost_per_k = 0.0};
+constexpr Tuning tuning = {
+    .first_round_cost = 200.0, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0};
 
 // The same query again and again over one segment, by one method; both kinds of search.
 struct Ask {
@@ -98,7 +110,8 @@ bool search_is_right(const Ask& ask, const InterruptCheck& check) {
 
 bool range_is_right(const Ask& ask, const InterruptCheck& check) {
     std::vector<SearchCounters> counters(ask.n_queries);
-    const auto within = range_search(ask.request(), ask.radii.data(), ask.c.n, counters.data(), check);
+    const auto within =
+        range_search(ask.request(), ask.radii.data(), ask.c.n, counters.data(), check);
     const auto is_within = [&](const Neighbour& one) { return one.distance <= ask.radius; };
     const auto n = std::count_if(ask.c.expected.begin(), ask.c.expected.end(), is_within);
     return std::all_of(within.begin(), within.end(), [&](const std::vector<Neighbour>& found) {
@@ -108,7 +121,11 @@ bool range_is_right(const Ask& ask, const InterruptCheck& check) {
 
 Ask ask_for(const Case& c, Method method, std::size_t threads, std::size_t k,
             std::size_t n_queries) {
-    Ask ask{.c = c, .method = method, .threads = threads, .k = k, .n_queries = n_queries,
+    Ask ask{.c = c,
+            .method = method,
+            .threads = threads,
+            .k = k,
+            .n_queries = n_queries,
             .radius = c.expected[std::min(c.n - 1, 3 * k)].distance};
     ask.repeat_query();
     return ask;
@@ -131,7 +148,8 @@ void test_searches_inside_searches() {
         bool right = true;
         const InterruptCheck search_inside = [&] {
             ++inside;
-            right = right && search_is_right(asked_inside, never) && range_is_right(asked_inside, never);
+            right = right && search_is_right(asked_inside, never) &&
+                    range_is_right(asked_inside, never);
             return false;
         };
         CHECK(search_is_right(ask, search_inside), "a search that was interrupted");
@@ -140,12 +158,12 @@ void test_searches_inside_searches() {
     }
 }
 
-// The n-th allocation fails, for every n until the search needs fewer. What comes next, another search
-// with other bands on the same thread, is right.
+// The n-th allocation fails, for every n until the search needs fewer. What comes next, another
+// search with other bands on the same thread, is right.
 void test_failing_allocations() {
     Rng rng(15);
-    const Case first = make_case(rng, find_costs("any"), few_near, 3000, 64,
-                                 draw_layout(rng, 64, 8, 8));
+    const Case first =
+        make_case(rng, find_costs("any"), few_near, 3000, 64, draw_layout(rng, 64, 8, 8));
     const Case next = make_case(rng, find_costs("whole numbers"), approaching, 200, 16,
                                 draw_layout(rng, 16, 3, 4));
     for (const Method method : {Method::probe, Method::automatic, Method::scan}) {

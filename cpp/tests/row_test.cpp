@@ -20,7 +20,8 @@ void check_denied(const DeniedRows& denied, const std::set<Row>& expected, const
     CHECK(denied.count() == expected.size(), kind << ", " << denied.rows() << " rows");
     bool right = true;
     for (std::size_t row = 0; row < denied.rows(); ++row) {
-        right &= denied.view().has(static_cast<Row>(row)) == expected.contains(static_cast<Row>(row));
+        right &=
+            denied.view().has(static_cast<Row>(row)) == expected.contains(static_cast<Row>(row));
     }
     CHECK(right, kind << ", " << denied.rows() << " rows");
 }
@@ -107,7 +108,8 @@ void test_id_lookup() {
             bool right = true;
             for (std::size_t row = 0; row < rows; ++row) {
                 right &= ids[find_row(ids.data(), by_id.data(), rows, ids[row])] == ids[row];
-                right &= find_row(ids.data(), by_id.data(), rows, ids[row] * 3 + (Id{1} << 61)) == rows;
+                right &=
+                    find_row(ids.data(), by_id.data(), rows, ids[row] * 3 + (Id{1} << 61)) == rows;
                 if (kind == 0) right &= find_row(ids.data(), nullptr, rows, ids[row]) == row;
             }
             CHECK(right, rows << " rows, ids of kind " << kind);

@@ -11,9 +11,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "engine/search.h"
 #include "tests/banded_segment.h"
 #include "tests/check.h"
-#include "engine/search.h"
 
 namespace bitweigh::test {
 
@@ -119,9 +119,18 @@ constexpr Setup setups[] = {
     {"default", {}},
     {"short warm-up", {.warm_up_rows = 32, .warm_up_per_k = 1}},
     {"16-bit sums",
-     {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0, .narrow_max_scan_bits = 0, .first_round_cost = 0.0,
-      .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0}},
-    {"8-bit sums", {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 8192, .narrow_max_scan_bits = 8192}},
+     {.warm_up_rows = 32,
+      .warm_up_per_k = 1,
+      .narrow_max_bits = 0,
+      .narrow_max_scan_bits = 0,
+      .first_round_cost = 0.0,
+      .least_scan_factor = 0.0,
+      .least_scan_cost_per_k = 0.0}},
+    {"8-bit sums",
+     {.warm_up_rows = 32,
+      .warm_up_per_k = 1,
+      .narrow_max_bits = 8192,
+      .narrow_max_scan_bits = 8192}},
 };
 
 struct Run {

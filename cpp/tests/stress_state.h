@@ -1,5 +1,5 @@
-// What stress_test.cpp searches: states that never change, one after the other, as an index makes them.
-// A new one shares segments and denied rows with the old.
+// What stress_test.cpp searches: states that never change, one after the other, as an index makes
+// them. A new one shares segments and denied rows with the old.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "tests/banded_segment.h"
-#include "tests/check.h"
 #include "engine/bits.h"
 #include "engine/denied_rows.h"
 #include "engine/segment.h"
+#include "tests/banded_segment.h"
+#include "tests/check.h"
 
 namespace bitweigh::test {
 
@@ -113,8 +113,8 @@ inline Part without(Part part, const std::vector<Row>& rows) {
     return part;
 }
 
-// The part with each row left only with a chance of so many thousandths, as a filter or a saved index
-// makes it: by masks, with the blocks listed that have any row left if those are few.
+// The part with each row left only with a chance of so many thousandths, as a filter or a saved
+// index makes it: by masks, with the blocks listed that have any row left if those are few.
 inline Part thinned(Part part, Rng& rng, std::size_t chance, bool list_blocks) {
     std::vector<char> gone = *part.gone;
     std::vector<std::uint32_t> masks(blocks_of(part.rows()), ~std::uint32_t{0});
@@ -188,7 +188,11 @@ private:
         const bool own_order = counted || pick(rng_, 1) == 1;
         Part part{std::make_shared<const BandedSegment>(codes, ids, format_.n_bits, format_.order,
                                                         std::move(layout), own_order),
-                  counted, std::make_shared<const std::vector<char>>(rows), nullptr, nullptr, nullptr};
+                  counted,
+                  std::make_shared<const std::vector<char>>(rows),
+                  nullptr,
+                  nullptr,
+                  nullptr};
         // Where rows are many few are left, so that answers are soon computed.
         if (rows > page_rows) return thinned(part, rng_, 20, false);
         return pick(rng_, 1) ? part : thinned(part, rng_, 900, false);

@@ -22,11 +22,11 @@
 #include <utility>
 #include <vector>
 
-#include "tests/check.h"
-#include "tests/stress_state.h"
 #include "engine/bits.h"
 #include "engine/range_search.h"
 #include "engine/search.h"
+#include "tests/check.h"
+#include "tests/stress_state.h"
 
 namespace bitweigh::test {
 namespace {
@@ -37,9 +37,15 @@ constexpr Format formats[] = {
 
 constexpr Tuning tunings[] = {
     {},
-    {.warm_up_rows = 32, .warm_up_per_k = 1, .first_round_cost = 0.0, .least_scan_factor = 0.0,
+    {.warm_up_rows = 32,
+     .warm_up_per_k = 1,
+     .first_round_cost = 0.0,
+     .least_scan_factor = 0.0,
      .least_scan_cost_per_k = 0.0},
-    {.warm_up_rows = 32, .warm_up_per_k = 1, .narrow_max_bits = 0, .least_scan_factor = 0.0,
+    {.warm_up_rows = 32,
+     .warm_up_per_k = 1,
+     .narrow_max_bits = 0,
+     .least_scan_factor = 0.0,
      .least_scan_cost_per_k = 0.0},
 };
 
@@ -136,8 +142,8 @@ private:
         return std::make_shared<const State>(std::move(parts));
     }
 
-    // The distance of each row that is not gone, by the definition: the costs of a byte's bits added
-    // in ascending bit number, then those sums in ascending byte number.
+    // The distance of each row that is not gone, by the definition: the costs of a byte's bits
+    // added in ascending bit number, then those sums in ascending byte number.
     std::vector<Neighbour> distances(const State& state, const double* costs) const {
         const std::size_t n_bytes = bytes_of(format_.n_bits);
         std::vector<double> sums(n_bytes * 256);
@@ -207,8 +213,8 @@ private:
         const std::size_t limit = pick(rng_, 3) ? most : most / 2;
         std::vector<SearchCounters> counters(request.n_queries);
         try {
-            const auto found = range_search(request, radii.data(), limit, counters.data(),
-                                            [] { return false; });
+            const auto found =
+                range_search(request, radii.data(), limit, counters.data(), [] { return false; });
             const auto are_all_same = [](const auto& a, const auto& b) {
                 return std::equal(a.begin(), a.end(), b.begin(), b.end(), are_same);
             };
@@ -294,8 +300,8 @@ void check_reached(const Tally& tally, std::size_t states) {
               << tally.refused << " refused; " << tally.filtered << " filtered, " << tally.listed
               << " segments by listed blocks; " << tally.large << " over many rows; "
               << tally.outlived << " outlived their state; " << states << " states; "
-              << counters.probing.probes << " probes, " << counters.probing.give_ups
-              << " given up" << std::endl;
+              << counters.probing.probes << " probes, " << counters.probing.give_ups << " given up"
+              << std::endl;
     CHECK(tally.searches > 0 && tally.range_searches > 0 && tally.refused > 0, "");
     CHECK(tally.filtered > 0 && tally.listed > 0 && tally.large > 0, "");
     CHECK(tally.outlived > 0 && states > 0, "");

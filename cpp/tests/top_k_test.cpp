@@ -5,10 +5,10 @@
 #include <numeric>
 #include <vector>
 
-#include "tests/check.h"
 #include "engine/kth_smallest.h"
 #include "engine/spread_sort.h"
 #include "engine/top_k.h"
+#include "tests/check.h"
 
 namespace bitweigh::test {
 
@@ -40,8 +40,9 @@ void check_kth(std::vector<double> values, std::size_t k) {
     CHECK(values == expected, "n " << values.size() << " k " << k);
 }
 
-// Values that rise and fall, as distances along ordered codes do. First, middle and last are extremes
-// then: a selection that trusted them would take quadratic time, which for these sizes is hours.
+// Values that rise and fall, as distances along ordered codes do. First, middle and last are
+// extremes then: a selection that trusted them would take quadratic time, which for these sizes is
+// hours.
 void check_orders_that_fool_a_pivot() {
     constexpr std::size_t n = 1'000'000;
     std::vector<double> pipe(n);
@@ -145,8 +146,8 @@ void check_repeats(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct)
     CHECK(equal, "n " << n << " k " << k << " distinct " << distinct << ": " << found.size());
 }
 
-// Every id is new once, whether they are stored side by side or far apart, in the room for `at_first`
-// and beyond.
+// Every id is new once, whether they are stored side by side or far apart, in the room for
+// `at_first` and beyond.
 template <class Stored>
 void check_met_ids(Rng& rng, std::size_t most, std::size_t at_first) {
     const std::vector<Stored> stored(100 * most);

@@ -1,22 +1,16 @@
 """Exact nearest binary codes under a weighted Hamming distance."""
 
 from bitweigh import costs, reference
+from bitweigh._results import Memory, RangeResult, SearchResult, SearchStats
+from bitweigh._system import Info, __version__, info
 from bitweigh.embeddings import BinaryEmbeddings, ScoredResult
+from bitweigh.errors import CorruptFileError, LimitError
 from bitweigh.index import Index, load
-from bitweigh.machine import Info, __version__, info
-from bitweigh.results import (
-    CorruptIndexError,
-    LimitError,
-    Memory,
-    RangeResult,
-    SearchResult,
-    SearchStats,
-)
 from bitweigh.vector_index import VectorIndex
 
 __all__ = [
     "BinaryEmbeddings",
-    "CorruptIndexError",
+    "CorruptFileError",
     "Index",
     "Info",
     "LimitError",

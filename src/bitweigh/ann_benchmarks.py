@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.checks import as_choice, as_integer, as_k, as_n_bits
+from bitweigh._checks import as_choice, as_integer, as_k, as_n_bits
 from bitweigh.costs import hamming
 from bitweigh.hashers import ITQ, LSH
-from bitweigh.hashers.base import LinearHasher
-from bitweigh.hashers.vectors import as_vectors, sample_rows
+from bitweigh.hashers._base import LinearHasher
+from bitweigh.hashers._vectors import as_vectors, sample_rows
 from bitweigh.index import Index
 from bitweigh.weighers import Asym
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.checks import BitOrder, Floats, as_array, as_bitorder, as_codes, as_floats, as_n_bits
+from bitweigh._checks import as_array, as_bitorder, as_codes, as_floats, as_n_bits
+from bitweigh.typing import BitOrder, Floats
 
 __all__ = ["from_weights", "hamming", "inner_product"]
 

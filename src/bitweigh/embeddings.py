@@ -7,19 +7,18 @@ in an `Index`, and the answer is exact: every embedding is ranked, not a shortli
 from __future__ import annotations
 
 import os
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.changing import OnDuplicate, OnMissing
-from bitweigh.checks import Codes, Floats, Ids, as_array, as_choice, as_integer
+from bitweigh._checks import as_array, as_choice, as_integer
 from bitweigh.costs import inner_product
 from bitweigh.index import Index, load
+from bitweigh.typing import Codes, Floats, Ids, OnDuplicate, OnMissing, Precision
 
 __all__ = ["BinaryEmbeddings", "ScoredResult", "quantize"]
 
-Precision: TypeAlias = Literal["ubinary", "binary"]
 
 # "binary" is "ubinary" less 128, which is the same as this bit flipped.
 _SHIFT = np.uint8(128)

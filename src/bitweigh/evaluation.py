@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.checks import Ids, as_integer
+from bitweigh._checks import as_integer
+from bitweigh.typing import Ids
 
 __all__ = ["Timing", "euclidean_top", "precision_at_k", "recall_at_k", "speed_up", "time_queries"]
 

@@ -11,17 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bitweigh import _core, machine, storage
-from bitweigh.bands import BandOptions
-from bitweigh.changing import survive_fork
-from bitweigh.checks import BitOrder, as_bitorder, as_costs, as_integer, as_k, as_n_bits
-from bitweigh.copying import AnyCopyable, Copyable
-from bitweigh.explain import Explanation, explanation_of
-from bitweigh.growth import Growth
-from bitweigh.lookups import Lookups
-from bitweigh.results import CorruptIndexError, Memory
-from bitweigh.searching import METHODS, Method, nearest
-from bitweigh.state import State
+from bitweigh import _core, _storage, _system
+from bitweigh._checks import as_bitorder, as_costs, as_integer, as_k, as_n_bits
+from bitweigh._index.bands import BandOptions
+from bitweigh._index.changing import survive_fork
+from bitweigh._index.copying import AnyCopyable, Copyable
+from bitweigh._index.explain import Explanation, explanation_of
+from bitweigh._index.growth import Growth
+from bitweigh._index.lookups import Lookups
+from bitweigh._index.searching import METHODS, nearest
+from bitweigh._index.state import State
+from bitweigh._results import Memory
+from bitweigh.errors import CorruptFileError
+from bitweigh.typing import BitOrder, Method
 
 __all__ = ["Index", "load"]
 
@@ -95,7 +97,7 @@ class Index(Lookups, Copyable):
         survive_fork(self)
         self._source: _Source | None = None
         # What never changes an answer; tests set it so that few rows reach every path.
-        self._kernel = machine.KERNEL
+        self._kernel = _system.KERNEL
         self._tuning = _core.Tuning()
 
     @property
@@ -207,7 +209,7 @@ class Index(Lookups, Copyable):
         <bitweigh.Index: 2 codes of 8 bits, big>
 
         """
-        storage.save(self._content(), path)
+        _storage.save(self._content(), path)
 
     def verify(self) -> None:
         """Check that everything in the index agrees, and that nothing read from files has changed.
@@ -216,7 +218,7 @@ class Index(Lookups, Copyable):
 
         Raises
         ------
-        CorruptIndexError
+        CorruptFileError
             It says which file or part of the index is damaged.
 
         Examples
@@ -228,15 +230,17 @@ class Index(Lookups, Copyable):
         >>> index.verify()
 
         """
-        storage.verify(
+        _storage.verify(
             self._content(), Path("index") if self._source is None else self._source.folder
         )
 
-    def _content(self) -> storage.Content:
-        return storage.Content(self._n_bits, self._bitorder, self._growth.band_options, self._state)
+    def _content(self) -> _storage.Content:
+        return _storage.Content(
+            self._n_bits, self._bitorder, self._growth.band_options, self._state
+        )
 
     @staticmethod
-    def _of(content: storage.Content, source: _Source | None = None) -> Index:
+    def _of(content: _storage.Content, source: _Source | None = None) -> Index:
         options = content.options
         index = Index(
             content.n_bits,
@@ -255,7 +259,7 @@ class Index(Lookups, Copyable):
         source = self._source
         if source is not None and self._state is source.mapped and source.is_still_there():
             return _from_source, (str(source.folder), source.checksum, cls, own)
-        return _from_files, (storage.to_files(self._content()), cls, own)
+        return _from_files, (_storage.to_files(self._content()), cls, own)
 
 
 Index._own_attributes = frozenset(vars(Index(1)))
@@ -273,8 +277,8 @@ class _Source(NamedTuple):
     def is_still_there(self) -> bool:
         """Whether the folder holds the same index now."""
         try:
-            return storage.read_manifest(self.folder).checksum == self.checksum
-        except (OSError, CorruptIndexError):
+            return _storage.read_manifest(self.folder).checksum == self.checksum
+        except (OSError, CorruptFileError):
             return False
 
 
@@ -290,7 +294,7 @@ def _from_source(
 def _from_files(
     files: dict[str, bytes], cls: type[AnyCopyable], attributes: dict[str, Any]
 ) -> AnyCopyable:
-    index = Index._of(storage.from_files(files))
+    index = Index._of(_storage.from_files(files))
     return index._as(cls, {**vars(index), **attributes})
 
 
@@ -315,7 +319,7 @@ def load(path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | Non
 
     Raises
     ------
-    CorruptIndexError
+    CorruptFileError
         If a file is damaged or missing; it says which.
     FileNotFoundError
         If there is no index in that folder.
@@ -335,7 +339,7 @@ def load(path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | Non
 
     """
     try:
-        content, checksum = storage.load(path, mmap, (not mmap) if verify is None else verify)
+        content, checksum = _storage.load(path, mmap, (not mmap) if verify is None else verify)
     except FileNotFoundError:
         if not (Path(path) / "vectors.json").is_file():
             raise

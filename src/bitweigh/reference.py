@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.checks import BitOrder, as_bitorder, as_codes, as_costs, as_ids, as_k, n_bits_of
-from bitweigh.results import SearchResult
+from bitweigh._checks import as_bitorder, as_codes, as_costs, as_ids, as_k, n_bits_of
+from bitweigh._results import SearchResult
+from bitweigh.typing import BitOrder
 
 __all__ = ["distances", "search"]
 

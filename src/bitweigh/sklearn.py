@@ -14,18 +14,13 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.checks import as_choice, as_integer
-from bitweigh.hashers.base import Hasher
+from bitweigh._checks import as_choice, as_integer
+from bitweigh._system import MAX_THREADS
+from bitweigh._vectors.learning import as_hasher, as_weigher, fit_weigher
+from bitweigh.hashers._base import Hasher
 from bitweigh.index import Index
-from bitweigh.machine import MAX_THREADS
-from bitweigh.vector_index.learning import (
-    HasherName,
-    WeigherName,
-    as_hasher,
-    as_weigher,
-    fit_weigher,
-)
-from bitweigh.weighers.base import Weigher
+from bitweigh.typing import HasherName, WeigherName
+from bitweigh.weighers._base import Weigher
 
 try:
     from joblib import effective_n_jobs  # type: ignore[import-untyped, unused-ignore]

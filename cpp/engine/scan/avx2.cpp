@@ -56,8 +56,8 @@ struct Avx2 {
 
 }  // namespace
 
-const Kernel avx2_kernel = {"avx2", scan_narrow<Avx2>, scan_wide<Avx2>,
-                            scan_narrow_listed<Avx2>, scan_wide_listed<Avx2>};
+const Kernel avx2_kernel = {"avx2", scan_narrow<Avx2>, scan_wide<Avx2>, scan_narrow_listed<Avx2>,
+                            scan_wide_listed<Avx2>};
 
 }  // namespace bitweigh
 

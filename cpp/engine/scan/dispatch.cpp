@@ -29,7 +29,9 @@ struct KernelList {
 };
 
 #if BITWEIGH_HAS_AVX2
-__attribute__((target("avx"))) void zero_upper_halves() { _mm256_zeroupper(); }
+__attribute__((target("avx"))) void zero_upper_halves() {
+    _mm256_zeroupper();
+}
 #endif
 
 }  // namespace

@@ -82,8 +82,8 @@ struct Neon {
 
 }  // namespace
 
-const Kernel neon_kernel = {"neon", scan_narrow<Neon>, scan_wide<Neon>,
-                            scan_narrow_listed<Neon>, scan_wide_listed<Neon>};
+const Kernel neon_kernel = {"neon", scan_narrow<Neon>, scan_wide<Neon>, scan_narrow_listed<Neon>,
+                            scan_wide_listed<Neon>};
 
 }  // namespace bitweigh
 

@@ -56,8 +56,8 @@ struct Kernel {
 // Kernels that this machine can run, fastest first; the last is always "scalar".
 std::span<const Kernel* const> available_kernels();
 
-// To be called on a thread before it computes. Code of other libraries may leave the upper halves of
-// the vector registers in use; plain floating-point code then runs up to 3.3x slower (seen on a
+// To be called on a thread before it computes. Code of other libraries may leave the upper halves
+// of the vector registers in use; plain floating-point code then runs up to 3.3x slower (seen on a
 // Zen 4 after a search of another library).
 void clean_vector_state();
 

@@ -6,8 +6,8 @@ nothing is left out. Needs pyarrow for all but dicts of plain arrays, from the e
 ``bitweigh[frames]``.
 """
 
-from bitweigh.frames.output import to_frame
-from bitweigh.frames.reading import (
+from bitweigh.frames._output import to_frame
+from bitweigh.frames._reading import (
     code_batches,
     codes_and_ids,
     vector_batches,

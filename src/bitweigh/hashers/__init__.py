@@ -6,11 +6,11 @@ whose bit is ``g > threshold_``. What one row becomes never depends on the rows 
 
 import os
 
-from bitweigh.hashers import files
-from bitweigh.hashers.base import Hasher
-from bitweigh.hashers.itq import ITQ
-from bitweigh.hashers.lsh import LSH
-from bitweigh.hashers.sign import Sign
+from bitweigh.hashers import _files
+from bitweigh.hashers._base import Hasher
+from bitweigh.hashers._itq import ITQ
+from bitweigh.hashers._lsh import LSH
+from bitweigh.hashers._sign import Sign
 
 __all__ = ["ITQ", "LSH", "Sign", "load"]
 
@@ -22,7 +22,7 @@ def load(path: str | os.PathLike[str]) -> Hasher:
 
     Raises
     ------
-    CorruptIndexError
+    CorruptFileError
         If the file is damaged or holds anything else.
 
     Examples
@@ -38,4 +38,4 @@ def load(path: str | os.PathLike[str]) -> Hasher:
     array([[160]], dtype=uint8)
 
     """
-    return files.read(path, KINDS)
+    return _files.read(path, KINDS)

@@ -3,10 +3,10 @@
 Weng and Zhu, "Efficient Querying from Weighted Binary Codes", AAAI 2020.
 """
 
-from bitweigh.paper.mih import MIH
-from bitweigh.paper.miwq import MIWQ, SingleIndex
-from bitweigh.paper.pq_table import PQTable
-from bitweigh.paper.scan import hamming_ranking, linear_scan
-from bitweigh.paper.tables import ProbeStats
+from bitweigh.paper._mih import MIH
+from bitweigh.paper._miwq import MIWQ, SingleIndex
+from bitweigh.paper._pq_table import PQTable
+from bitweigh.paper._scan import hamming_ranking, linear_scan
+from bitweigh.paper._tables import ProbeStats
 
 __all__ = ["MIH", "MIWQ", "PQTable", "ProbeStats", "SingleIndex", "hamming_ranking", "linear_scan"]

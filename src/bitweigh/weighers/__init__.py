@@ -6,11 +6,11 @@ into the costs that a search takes.
 
 import os
 
-from bitweigh.hashers import files
-from bitweigh.weighers.asym import Asym
-from bitweigh.weighers.base import Weigher
-from bitweigh.weighers.inner_product import InnerProduct
-from bitweigh.weighers.wh import Wh
+from bitweigh.hashers import _files
+from bitweigh.weighers._asym import Asym
+from bitweigh.weighers._base import Weigher
+from bitweigh.weighers._inner_product import InnerProduct
+from bitweigh.weighers._wh import Wh
 
 __all__ = ["Asym", "InnerProduct", "Wh", "load"]
 
@@ -22,7 +22,7 @@ def load(path: str | os.PathLike[str]) -> Weigher:
 
     Raises
     ------
-    CorruptIndexError
+    CorruptFileError
         If the file is damaged or holds anything else.
 
     Examples
@@ -38,4 +38,4 @@ def load(path: str | os.PathLike[str]) -> Weigher:
     array([[2.25, 2.25]])
 
     """
-    return files.read(path, KINDS)
+    return _files.read(path, KINDS)

@@ -1,0 +1,53 @@
+"""`bitweigh demo`: semantic search over real documents, three ways side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bitweigh_experiments.demo.run import Settings, run
+
+__all__ = ["demo_command"]
+
+
+def demo_command(
+    queries: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QUERY",
+            help="What to look for, each in quotes. Without any you are asked, or ten samples are "
+            "taken where nobody can type.",
+            show_default=False,
+        ),
+    ] = None,
+    bits: Annotated[int, typer.Option(min=1, max=256, help="Bits of a code.")] = 128,
+    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many to find.")] = 10,
+    texts: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Search this file, one document per line, instead of package descriptions.",
+        ),
+    ] = None,
+    fetch: Annotated[
+        bool,
+        typer.Option(
+            "--fetch", help="Let apt fetch Debian's long descriptions into a folder of its own."
+        ),
+    ] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="No colours and no lines.")] = False,
+) -> None:
+    """Search real documents by meaning: float cosine, weighted bits and plain Hamming side by side.
+
+    Offline: the embedding model comes with the extra "demo". The documents are the descriptions of
+    Debian's packages where apt has them, else summaries from Python's standard library.
+
+    Example: bitweigh demo "find duplicate files on disk"
+    """
+    if texts is not None and fetch:
+        raise typer.BadParameter("not together with --texts", param_hint="'--fetch'")
+    asked = tuple(queries or ())
+    raise typer.Exit(run(Settings(asked, bits, k, texts, fetch, plain)))

@@ -1,0 +1,19 @@
+"""The paper's data sets, from files that you have, and a generator of stand-ins."""
+
+from bitweigh_experiments.datasets.dataset import Dataset
+from bitweigh_experiments.datasets.generator import MixtureGenerator
+from bitweigh_experiments.datasets.named import gist1m, places205, sift1b, sift1m
+from bitweigh_experiments.datasets.real import cifar, dsift, dsift512, glove
+
+__all__ = [
+    "Dataset",
+    "MixtureGenerator",
+    "cifar",
+    "dsift",
+    "dsift512",
+    "gist1m",
+    "glove",
+    "places205",
+    "sift1b",
+    "sift1m",
+]

@@ -1,0 +1,59 @@
+"""Seeded splits of rows into those to search and those to ask with.
+
+Both come out in random order: ties in a distance go to the lowest id, so rows sorted by their label
+would bias precision.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh._checks import as_integer
+from bitweigh.typing import Ids
+
+__all__ = ["as_seed", "by_class", "by_group"]
+
+
+def as_seed(seed: object) -> int:
+    """The seed of a split or a generator."""
+    return as_integer(seed, "seed", 0, 2**64 - 1)
+
+
+def by_group(n: int, group: int, n_queries: int, seed: int) -> tuple[Ids, Ids]:
+    """Rows to search and query rows, where no group has rows in both.
+
+    `group` rows that follow each other belong together, such as the descriptors of an image. As
+    many groups are held out as `n_queries` take; the rest of the last one is in neither part.
+    """
+    n_groups = n // group
+    held_out = -(-n_queries // group)
+    if n != n_groups * group:
+        raise ValueError(f"{n} rows are not whole groups of {group}")
+    if not 0 < held_out < n_groups:
+        raise ValueError(f"n_queries must be from 1 to {(n_groups - 1) * group}, got {n_queries}")
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(n_groups)
+    base, queries = (
+        rng.permutation((chosen[:, np.newaxis] * group + np.arange(group)).reshape(-1))
+        for chosen in (groups[held_out:], groups[:held_out])
+    )
+    return base, queries[:n_queries]
+
+
+def by_class(
+    labels: NDArray[np.integer], per_class: int, queries_per_class: int, seed: int
+) -> tuple[Ids, Ids]:
+    """Rows to search, at most `per_class` of each class, and `queries_per_class` query rows."""
+    rng = np.random.default_rng(seed)
+    base, queries = [], []
+    for label in np.unique(labels):
+        own = rng.permutation(np.flatnonzero(labels == label))
+        if len(own) <= queries_per_class:
+            raise ValueError(
+                f"class {label} has {len(own)} rows, which leaves none beside its "
+                f"{queries_per_class} queries"
+            )
+        queries.append(own[:queries_per_class])
+        base.append(own[queries_per_class : queries_per_class + per_class])
+    return rng.permutation(np.concatenate(base)), rng.permutation(np.concatenate(queries))

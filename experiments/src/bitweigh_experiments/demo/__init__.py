@@ -1,0 +1,1 @@
+"""Semantic search over real documents, offline: `bitweigh demo`."""

@@ -1,0 +1,29 @@
+"""`python -m bitweigh_experiments.demo [QUERY ...]`: `bitweigh demo` without options or typer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from bitweigh_experiments.demo.run import Settings, run
+
+
+def main() -> int:
+    """Read the queries, run the demo."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bitweigh_experiments.demo",
+        description="Search real documents by meaning. `bitweigh demo` has more options.",
+    )
+    parser.add_argument("queries", nargs="*", metavar="QUERY", help="what to look for, in quotes")
+    try:
+        return run(Settings(tuple(parser.parse_args().queries)))
+    except (ImportError, OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

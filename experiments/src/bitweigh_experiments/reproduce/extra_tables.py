@@ -1,0 +1,134 @@
+"""Tables that the paper does not have: the whole grid, the sweep of m, the ambiguity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from bitweigh_experiments.reproduce.formats import MISSING, three_digits
+from bitweigh_experiments.reproduce.published import TABLES, printed
+from bitweigh_experiments.reproduce.results import (
+    EXTRA_ROLES,
+    HASHERS,
+    METHODS,
+    ROLES,
+    WEIGHERS,
+    Cell,
+    Results,
+    SweepPoint,
+)
+from bitweigh_experiments.reproduce.table import Row, Table, about_data, here, measured, shown
+
+__all__ = ["extra_tables"]
+
+_GRID = {
+    "precision": "precision %",
+    "ms": "ms",
+    "range": "ms, best to worst round",
+    "speed_up": "speed-up",
+    "m": "m",
+    "buckets": "buckets",
+    "candidates": "candidates",
+}
+
+
+def extra_tables(results: Results) -> list[Table]:
+    """The grid by data set, hasher and weigher, the sweeps and the ambiguity by data set.
+
+    Numbered on from the paper's. Where the paper has a figure for a line of the grid it is given.
+    """
+    made = measured([*_grids(results), *_sweeps(results), *_ambiguities(results)])
+    first = len(TABLES) + 1
+    return [replace(table, number=number) for number, table in enumerate(made, first)]
+
+
+def _grids(results: Results) -> Iterator[Table]:
+    for role in (*ROLES, *EXTRA_ROLES):
+        for hasher in HASHERS:
+            for weigher in WEIGHERS:
+                cells = [
+                    cell
+                    for cell in results.cells
+                    if (cell.role, cell.hasher, cell.weigher) == (role, hasher, weigher)
+                ]
+                cells.sort(key=lambda cell: (cell.bits, cell.k, METHODS.index(cell.method)))
+                yield Table(
+                    number=0,
+                    label=_label("grid", role, hasher, weigher),
+                    title=f"All of {role} with {hasher} and {weigher}{here(results, role)}",
+                    head_names=("bits", "K", "method"),
+                    columns=tuple(_GRID.values()),
+                    rows=tuple(_grid_row(cell) for cell in cells),
+                    note=f"{about_data(results, role)} m is the number of tables, the best of "
+                    "those tried. Buckets probed and candidates compared are means per query.",
+                )
+
+
+def _grid_row(cell: Cell) -> Row:
+    theirs = printed((cell.role, cell.hasher, cell.weigher, cell.bits, cell.k, cell.method))
+    return Row(
+        heads=(str(cell.bits), str(cell.k), cell.method),
+        ours=tuple(_range(cell) if of == "range" else shown(cell, of) for of in _GRID),
+        paper=tuple(getattr(theirs, of, None) or MISSING for of in _GRID),
+    )
+
+
+def _range(cell: Cell) -> str:
+    if cell.ms_low is None or cell.ms_high is None:
+        return MISSING
+    return f"{three_digits(cell.ms_low)} to {three_digits(cell.ms_high)}"
+
+
+def _sweeps(results: Results) -> Iterator[Table]:
+    for role in (*ROLES, *EXTRA_ROLES):
+        points = [point for point in results.sweeps if point.role == role]
+        tried = sorted({point.m for point in points})
+        by_line: dict[tuple[str, ...], dict[int, SweepPoint]] = {}
+        for point in points:
+            heads = (point.hasher, point.weigher, str(point.bits), str(point.k), point.method)
+            by_line.setdefault(heads, {})[point.m] = point
+        yield Table(
+            number=0,
+            label=_label("sweep", role),
+            title=f"Time in ms by number of tables m on {role}{here(results, role)}",
+            head_names=("hasher", "weigher", "bits", "K", "method"),
+            columns=tuple(f"m = {m}" for m in tried),
+            rows=tuple(
+                Row(heads, tuple(_time(line.get(m)) for m in tried), ("",) * len(tried))
+                for heads, line in by_line.items()
+            ),
+            note="rule: what the method's own rule gives. chosen: what the other tables have. "
+            "The paper has the rule only.",
+        )
+
+
+def _time(point: SweepPoint | None) -> str:
+    if point is None:
+        return MISSING
+    marks = [name for name, holds in (("rule", point.by_rule), ("chosen", point.chosen)) if holds]
+    return three_digits(point.ms) + (f" ({', '.join(marks)})" if marks else "")
+
+
+def _ambiguities(results: Results) -> Iterator[Table]:
+    for role in (*ROLES, *EXTRA_ROLES):
+        yield Table(
+            number=0,
+            label=_label("ambiguity", role),
+            title=f"Codes at the distance of the K-th nearest on {role}{here(results, role)}",
+            head_names=("hasher", "weigher", "bits", "K"),
+            columns=("Hamming distance", "weighted distance"),
+            rows=tuple(
+                Row(
+                    heads=(one.hasher, one.weigher, str(one.bits), str(one.k)),
+                    ours=(three_digits(one.hamming_ties), three_digits(one.weighted_ties)),
+                    paper=("", ""),
+                )
+                for one in results.ambiguity
+                if one.role == role
+            ),
+            note="Means over the queries.",
+        )
+
+
+def _label(*parts: str) -> str:
+    return "-".join(part.lower().replace(" ", "-") for part in parts)

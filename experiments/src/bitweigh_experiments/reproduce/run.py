@@ -1,0 +1,162 @@
+"""The whole reproduction: every data set, hasher, weigher and number of bits, one after another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby, product
+from pathlib import Path
+from typing import Protocol, Self
+
+import numpy as np
+
+from bitweigh.hashers import ITQ, LSH
+from bitweigh.weighers import Asym, Wh
+from bitweigh_experiments import hardware
+from bitweigh_experiments.reproduce.data import Scale, Stage, roles_in, set_stage
+from bitweigh_experiments.reproduce.measure import Effort, Setting, measure
+from bitweigh_experiments.reproduce.published import TABLES
+from bitweigh_experiments.reproduce.results import BITS, EXTRA_ROLES, HASHERS, WEIGHERS, Results
+
+__all__ = ["Plan", "Progress", "reproduce"]
+
+TRAINING_ROWS = 20_000
+EXTRA_BITS = (32, 64)
+QUICK = Scale(max_rows=10_000, n_queries=100)
+QUICK_EFFORT = Effort(timed_queries=10, rounds=3, turn_seconds=0.01)
+
+
+class Progress(Protocol):
+    """Told what is being done; `share` of the whole is done before it."""
+
+    def __call__(self, share: float, doing: str) -> None:
+        """Show it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run."""
+
+    folder: Path | None = None
+    """Where the data sets are."""
+    tables: frozenset[int] | None = None
+    """Only what these tables of the paper need; by default the whole grid on all sets."""
+    scale: Scale = field(default_factory=Scale)
+    effort: Effort = field(default_factory=Effort)
+    quick: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        folder: Path | None = None,
+        quick: bool = False,
+        rows: int | None = None,
+        queries: int | None = None,
+        seed: int = 0,
+        tables: frozenset[int] | None = None,
+    ) -> Self:
+        """A plan at full size, or one that takes two minutes; both with the same grid."""
+        usual = QUICK if quick else Scale()
+        scale = Scale(rows or usual.max_rows, queries or usual.n_queries, seed)
+        return cls(folder, tables, scale, QUICK_EFFORT if quick else Effort(), quick)
+
+
+def _forget(results: Results) -> None:
+    """Keep nothing before the end."""
+
+
+def reproduce(plan: Plan, progress: Progress, keep: Callable[[Results], None] = _forget) -> Results:
+    """Measure everything that the plan names; `keep` is given what there is after each setting."""
+    start = time.monotonic()
+    results = Results(hardware.facts(), {})
+    grid = _grid(plan)
+    for number, role in enumerate(grid):
+        progress(number / len(grid), f"{role}: data and its true neighbours")
+        stage = set_stage(role, plan.folder, plan.scale)
+        results.data.append(stage.facts)
+        for share, setting in _settings(stage, grid[role], plan.scale.seed):
+            what = f"{role}: {setting.hasher}, {setting.weigher}, {setting.bits} bits"
+            progress((number + share) / len(grid), what)
+            cells, sweeps, ambiguity = measure(setting, plan.effort)
+            results.cells.extend(cells)
+            results.sweeps.extend(sweeps)
+            results.ambiguity.extend(ambiguity)
+            results.settings.update(_settings_used(plan), seconds=_since(start))
+            keep(results)
+    progress(1.0, "done")
+    results.settings.update(_settings_used(plan), seconds=_since(start))
+    return results
+
+
+def _since(start: float) -> float:
+    return round(time.monotonic() - start, 1)
+
+
+def _settings_used(plan: Plan) -> dict[str, object]:
+    return {
+        "quick": plan.quick,
+        "seed": plan.scale.seed,
+        "tables": "all" if plan.tables is None else ", ".join(map(str, sorted(plan.tables))),
+        "max_rows": plan.scale.max_rows,
+        "queries": plan.scale.n_queries,
+        "timed_queries": plan.effort.timed_queries,
+        "timing_rounds": plan.effort.rounds,
+    }
+
+
+def _grid(plan: Plan) -> dict[str, list[tuple[str, int, str]]]:
+    """Hasher, bits and weigher of every setting, for each data set."""
+    if plan.tables is None:
+        return {
+            role: list(product(HASHERS, EXTRA_BITS if role in EXTRA_ROLES else BITS, WEIGHERS))
+            for role in roles_in(plan.folder)
+        }
+    needed: dict[str, dict[tuple[str, int, str], None]] = {}
+    for table in TABLES:
+        if table.number in plan.tables:
+            own = needed.setdefault(table.role, {})
+            for row in table.rows:
+                own |= {(row.hasher, row.bits, weigher): None for weigher in table.weighers}
+    return {role: list(own) for role, own in needed.items()}
+
+
+def _settings(
+    stage: Stage, grid: list[tuple[str, int, str]], seed: int
+) -> Iterator[tuple[float, Setting]]:
+    """Every setting of a data set, and the share of its work that comes before it."""
+    # ITQ has no more bits than dimensions.
+    possible = [one for one in grid if one[0] != "ITQ" or one[1] <= stage.facts.d]
+    total = sum(_work(bits) for _, bits, _ in possible)
+    done = 0.0
+    for (hasher, bits), group in groupby(possible, key=lambda one: one[:2]):
+        weighers = [weigher for _, _, weigher in group]
+        for setting in _hashed(stage, hasher, bits, weighers, seed):
+            yield done / total, setting
+            done += _work(bits)
+
+
+def _work(bits: int) -> float:
+    """Times grow somewhat faster than the number of bits."""
+    return float(bits**1.5)
+
+
+def _hashed(
+    stage: Stage, hasher: str, bits: int, weighers: Collection[str], seed: int
+) -> Iterator[Setting]:
+    """The setting of each weigher, over the same codes."""
+    data, facts = stage.data, stage.facts
+    pool = data.base if data.learn is None else data.learn
+    rows = np.random.default_rng(seed).permutation(len(pool))[:TRAINING_ROWS]
+    training = np.asarray(pool[np.sort(rows)], dtype=np.float32)
+    maker = {"LSH": LSH, "ITQ": ITQ}[hasher](bits, seed=seed).fit(training)
+    codes = maker.transform(data.base)
+    queries = np.asarray(data.queries[: facts.n_queries], dtype=np.float32)
+    query_codes, projected = maker.transform(queries), maker.project(queries)
+    fitted = maker.project(training)
+    for weigher in weighers:
+        if weigher == "Asym":
+            costs = Asym().fit(fitted, maker.threshold_).costs(projected)
+        else:
+            costs = Wh(seed=seed).fit(fitted, maker.threshold_, vectors=training).costs(projected)
+        yield Setting(facts.role, hasher, weigher, bits, codes, query_codes, costs, stage.truth)

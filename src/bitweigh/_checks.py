@@ -1,0 +1,241 @@
+"""Checks of arguments: each names the argument, what was expected and what came.
+
+Nothing is converted here that could change an answer: dtypes are asked for, not made.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh import _core
+from bitweigh.typing import BitOrder, Codes, Floats, Ids
+
+MAX_BITS = 8192
+MAX_K = 2**32
+
+_COSTS_OF_CODES = (
+    "; bitweigh.costs.hamming(codes, n_bits) and bitweigh.costs.from_weights(codes, weights) make "
+    "costs of codes"
+)
+
+
+def as_integer(value: object, name: str, least: int, most: int) -> int:
+    """An int from anything that is an integer without loss, but not a bool."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be an integer, got the bool {value}")
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {_kind(value)}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be from {least} to {most}, got {number}")
+    return number
+
+
+def as_n_bits(n_bits: object) -> int:
+    """The number of bits of a code."""
+    return as_integer(n_bits, "n_bits", 1, MAX_BITS)
+
+
+def as_k(k: object) -> int:
+    """The number of neighbours wanted."""
+    return as_integer(k, "k", 1, MAX_K)
+
+
+def as_choice(value: object, name: str, choices: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if isinstance(value, str) and value in choices:
+        return value
+    raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
+
+
+def as_bitorder(bitorder: object) -> BitOrder:
+    """NumPy's name of the order of bits inside a byte."""
+    if bitorder == "big":
+        return "big"
+    if bitorder == "little":
+        return "little"
+    raise ValueError(f"bitorder must be 'big' or 'little', got {bitorder!r}")
+
+
+def as_codes(
+    codes: object, n_bits: int, bitorder: BitOrder, name: str = "codes", first: int = 0
+) -> Codes:
+    """Packed codes ``(n, n_bytes)`` of dtype uint8, C-contiguous, unused bits zero.
+
+    `first` is the number of the first row, where they are some of many.
+    """
+    array = as_array(codes, name)
+    n_bytes = (n_bits + 7) // 8
+    if array.dtype != np.uint8:
+        hint = ""
+        if array.dtype == np.bool_ or (array.ndim == 2 and array.shape[1] == n_bits):
+            hint = f"; pack bits with np.packbits(bits, axis=1, bitorder={bitorder!r})"
+        raise TypeError(f"{name} must have dtype uint8 (packed bits), got {array.dtype}{hint}")
+    if array.ndim != 2 or array.shape[1] != n_bytes:
+        hint = ""
+        if array.ndim == 2 and array.shape[1] == n_bits:
+            hint = f"; pack bits with np.packbits(bits, axis=1, bitorder={bitorder!r})"
+        elif array.ndim == 2 and array.shape[1] > 0:
+            last = 8 * array.shape[1]
+            hint = f": codes of {last - 7} to {last} bits, so n_bits must be one of these"
+        raise ValueError(
+            f"{name} must have shape (n, {n_bytes}) for n_bits={n_bits}, got {array.shape}{hint}"
+        )
+    array = np.ascontiguousarray(array)
+    stray = _core.first_stray_row(array, n_bits, bitorder)
+    if stray < len(array):
+        raise ValueError(
+            f"{name}[{first + stray}] has unused bits set: bits {n_bits} to {8 * n_bytes - 1} of "
+            f"the last byte must be 0 with bitorder={bitorder!r}"
+        )
+    return array
+
+
+def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
+    """Costs as float64 ``(nq, n_bits, 2)``, C-contiguous, and whether a single query came.
+
+    float32 converts to float64 without loss. Whether the values are finite is seen later, while
+    tables are built from them.
+    """
+    array = as_floats(costs, "costs", _COSTS_OF_CODES)
+    if array.ndim not in (2, 3) or array.shape[-2:] != (n_bits, 2):
+        hint = ""
+        if array.ndim in (1, 2) and array.shape[-1] == n_bits:
+            hint = "; bitweigh.costs.inner_product(queries) makes costs of one number for each bit"
+        raise ValueError(
+            f"costs must have shape ({n_bits}, 2) or (nq, {n_bits}, 2), got {array.shape}{hint}"
+        )
+    single = array.ndim == 2
+    if array.dtype.char == "f":
+        widened = np.empty((1, *array.shape) if single else array.shape)
+        _core.widen(np.ascontiguousarray(array), widened)
+        return widened, single
+    # A copy even where none is needed: what was checked must not change while it is searched for.
+    return np.array(array, np.float64, order="C", ndmin=3), single
+
+
+def n_bits_of(costs: object) -> int:
+    """The number of bits that costs are for, where nothing else says it."""
+    array = as_floats(costs, "costs")
+    if array.ndim not in (2, 3) or array.shape[-1] != 2:
+        raise ValueError(f"costs must have shape (n_bits, 2) or (nq, n_bits, 2), got {array.shape}")
+    return as_n_bits(array.shape[-2])
+
+
+def as_floats(values: object, name: str, instead_of_codes: str = "") -> Floats:
+    """An array of dtype float32 or float64 in native byte order.
+
+    `instead_of_codes` is what to tell those who gave codes.
+    """
+    array = as_array(values, name)
+    # Their characters: comparing with np.float64 itself takes as long as a short search.
+    if array.dtype.char not in "fd" or not array.dtype.isnative:
+        order = "" if array.dtype.isnative else " in native byte order"
+        hint = instead_of_codes if array.dtype == np.uint8 else ""
+        raise TypeError(
+            f"{name} must have dtype float32 or float64{order}, got {array.dtype}{hint}"
+        )
+    return array
+
+
+def as_ids(ids: object, name: str = "ids", first: int = 0) -> Ids:
+    """A copy of ids as int64 ``(n,)``, none negative; `first` is as in `as_codes`."""
+    if type(ids) is list and set(map(type, ids)) == {int} and 0 <= min(ids) <= max(ids) < 2**63:
+        return np.array(ids, np.int64)  # a few ids in microseconds
+    array = as_array(ids, name)
+    if array.size == 0 and array.ndim == 1 and array.dtype == np.float64:
+        array = array.astype(np.int64)  # what NumPy makes of an empty list
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got {array.dtype}")
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,), got {array.shape}")
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        place = int(np.argmax(array > np.iinfo(np.int64).max))
+        raise ValueError(f"{name} must fit in int64, got {name}[{first + place}] = {array[place]}")
+    exact: Ids = np.array(array, dtype=np.int64)
+    if exact.size and exact.min() < 0:
+        place = int(np.argmax(exact < 0))
+        raise ValueError(
+            f"{name} must not be negative, got {name}[{first + place}] = {exact[place]}"
+        )
+    return exact
+
+
+def as_array(values: object, name: str) -> NDArray[Any]:
+    """An array from an array, from what offers its memory as one, or from nested sequences."""
+    array = taken_array(values, name)
+    if array.dtype.char == "O":
+        raise TypeError(f"{name} must be an array of numbers, got one of Python objects")
+    return array
+
+
+def taken_array(values: object, name: str) -> NDArray[Any]:
+    """The same, where Python objects may be numbers."""
+    if type(values) is np.ndarray:
+        return values
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a plain array, got a masked array: its mask would be lost")
+    try:
+        if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
+            return np.from_dlpack(values)
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array, got a ragged sequence: {error}") from None
+    except (BufferError, RuntimeError, TypeError) as error:
+        # Of a library that keeps it elsewhere, such as on a GPU.
+        raise TypeError(
+            f"{name} must be in this machine's memory, got {type(values).__name__}: {error}"
+        ) from None
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} with shape {value.shape}"
+    return f"{type(value).__name__} {value!r}"
+
+
+def as_radii(radius: object, nq: int) -> NDArray[np.float64]:
+    """One radius for each query, float64 (nq,); not NaN.
+
+    What float64 cannot hold is rounded down: distances are float64, and those that are at most the
+    radius stay the same ones.
+    """
+    array = taken_array(radius, "radius")
+    if array.dtype.kind == "O" or isinstance(radius, list | tuple):
+        # As they came: NumPy makes floats of integers of both signs, rounded to nearest.
+        array = np.array(radius, dtype=object)
+        if not all(_is_real(one) for one in array.flat):
+            raise TypeError(f"radius must be numbers, got {radius!r:.80}")
+    elif array.dtype.kind not in "fiu":
+        raise TypeError(f"radius must be numbers, got {array.dtype}")
+    if array.shape not in ((), (nq,)):
+        raise ValueError(f"radius must be a number or have shape ({nq},), got {array.shape}")
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        rounded = array
+    else:
+        rounded = np.array([_rounded_down(one) for one in array.flat]).reshape(array.shape)
+    radii = np.empty(nq)
+    radii[:] = rounded
+    if np.isnan(radii).any():
+        raise ValueError("radius must not be NaN")
+    return radii
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _rounded_down(value: Any) -> float:  # noqa: ANN401 an integer or a float of any size
+    """The largest float64 that is not larger."""
+    exact = value.item() if isinstance(value, np.generic) else value
+    try:
+        nearest = float(exact)
+    except OverflowError:  # of an integer: no distance is that far from 0
+        return math.inf if exact > 0 else -math.inf
+    return math.nextafter(nearest, -math.inf) if nearest > exact else nearest

@@ -1,0 +1,90 @@
+"""What goes wrong, in one place: one line on stderr that says what to do, and an exit code.
+
+0: done; 1: it could not be done; 2: the command was not understood; 130: Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from typer.core import TyperGroup
+
+from bitweigh import CorruptFileError
+
+__all__ = ["OneLineErrors"]
+
+T = TypeVar("T")
+
+# What the library and the readers raise for wrong input; anything else is a defect.
+_EXPECTED = (ImportError, KeyError, MemoryError, OSError, TypeError, ValueError)
+# The library speaks of its arguments; here they are options.
+_OPTIONS = {"member=": "--member", "columns=": "--column"}
+
+
+class OneLineErrors(TyperGroup):
+    """All commands; what one of them raises is told in a line, unless `--debug` asks for more."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Understand the options before the command."""
+        return _told(ctx, super().parse_args, ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run the command that was asked for."""
+        return _told(ctx, super().invoke, ctx)
+
+
+def _told(ctx: Any, do: Callable[..., T], *arguments: object) -> T:  # noqa: ANN401
+    try:
+        return do(*arguments)
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)
+        raise typer.Exit(130) from None
+    except Exception as error:
+        line = None if ctx.params.get("debug") else _line_of(error)
+        if line is None:
+            raise
+        _say(line)
+        raise typer.Exit(int(getattr(error, "exit_code", 1))) from None
+
+
+def _say(line: str) -> None:
+    # One line however long: a terminal wraps it, and a log keeps it whole.
+    console = Console(stderr=True)
+    console.print(f"[red]error:[/red] {escape(line)}", highlight=False, soft_wrap=True)
+
+
+def _line_of(error: Exception) -> str | None:
+    """What to tell of an error; None if somebody else must handle it."""
+    if hasattr(error, "format_message"):
+        return _usage(error)
+    if not isinstance(error, _EXPECTED):
+        return None
+    if isinstance(error, MemoryError):
+        text = f"not enough memory: {error}" if str(error) else "not enough memory"
+    elif isinstance(error, KeyError):
+        text = f"there is no {error}"
+    elif isinstance(error, OSError) and error.strerror:
+        if error.errno == errno.EPIPE:
+            return None  # whoever read the output has had enough
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    elif isinstance(error, CorruptFileError):
+        text = f"{error}; restore the folder, or build the index anew"
+    else:
+        text = str(error) or type(error).__name__
+    for argument, option in _OPTIONS.items():
+        text = text.replace(argument, option)
+    return " ".join(text.split())
+
+
+def _usage(error: Any) -> str | None:  # noqa: ANN401
+    """A wrong option or argument, and whose help explains it."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return None
+    message = " ".join(error.format_message().split())
+    context = getattr(error, "ctx", None)
+    return message if context is None else f"{message} (see `{context.command_path} --help`)"

@@ -1,0 +1,214 @@
+"""Bands of a segment: which bits each is keyed by, and building them.
+
+A band holds the rows of its segment once more, in ascending order of a key made of some bits of
+the code, so that the rows with a given key lie side by side. See docs/how-it-works.md.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh import _core, _system
+from bitweigh._free_memory import free_memory
+from bitweigh.typing import BitOrder, Codes
+
+__all__ = [
+    "BLOCK_ROWS",
+    "Band",
+    "BandLayout",
+    "BandOptions",
+    "build_bands",
+    "first_order",
+    "layout_of",
+    "rows_of",
+    "sorted_by_band",
+]
+
+BitNumbers = NDArray[np.uint16]
+Rows = NDArray[np.uint32]
+
+BandLayout = tuple[BitNumbers, ...]
+"""The bits of each band."""
+
+BLOCK_ROWS = 32
+# Rows that tell which bits depend on each other; longer codes take bits as they come.
+SAMPLE_ROWS = 8192
+MOST_SPREAD_BITS = 2048
+# Memory that bands may take by default: copies of the codes, and a share of what is free.
+MOST_COPIES = 16
+FREE_SHARE = 0.5
+# What a row takes in a list of rows.
+ROW_BYTES = 4
+# Fewer rows are sorted sooner than a thread starts.
+THREADED_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Band:
+    """The arrays of one band; the first has the segment's own order and blocks."""
+
+    bits: BitNumbers
+    """Bit j of a key is this bit of the code."""
+    starts: NDArray[np.uint32]
+    """By key: the first position of its rows; one more at the end."""
+    rows: Rows | None
+    """By position: the row. None where positions are rows."""
+    blocks: NDArray[np.uint8]
+    core: _core.Band = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Hand the arrays to the engine."""
+        core = _core.Band(self.bits, self.starts, self.blocks, self.rows)
+        object.__setattr__(self, "core", core)
+
+
+@dataclass(frozen=True, slots=True)
+class BandOptions:
+    """How a caller wants bands; None where the default will do."""
+
+    bands: int | None = None
+    """How many."""
+    band_bits: int | None = None
+    """Bits of each."""
+    memory_limit: int | None = None
+    """Bytes that an index may take with its bands."""
+
+    def shape(self, n: int, n_bits: int, id_bytes: int = 8, others: int = 0) -> tuple[int, int]:
+        """How many bands of how many bits for n rows; none if the memory does not allow any.
+
+        `id_bytes` are those of an id, `others` those that the rest of the index takes.
+        """
+        count, width = self.wanted(n, n_bits)
+        # The first band takes its directory only: its rows are the segment's own.
+        directory = 4 * 2**width + 4
+        codes = -(-n // BLOCK_ROWS) * BLOCK_ROWS * ((n_bits + 7) // 8)
+        band = codes + ROW_BYTES * n + directory
+        if self.memory_limit is not None:
+            # With the rows by ascending id, which a segment in the order of a band needs.
+            own = codes + n * (id_bytes + ROW_BYTES) + directory
+            spare = self.memory_limit - others - own
+        elif self.bands is None:
+            spare = int(free_memory() * FREE_SHARE) - directory
+        else:
+            return count, width
+        return (0, 0) if spare < 0 else (min(count, 1 + spare // band), width)
+
+    def wanted(self, n: int, n_bits: int) -> tuple[int, int]:
+        """How many bands of how many bits, if there is memory for them.
+
+        Some 16 rows share a key if rows spread evenly, 4 where codes are long: there that is as
+        fast as more bands, and takes less memory. Where all bits would take more copies than the
+        default allows, keys are longer, down to one row each: what no band covers does not help.
+        """
+        spread = round(log2(max(n, 2)))
+        most = min(n_bits, _core.max_band_bits)
+        usual = min(most, max(4, spread - (4 if n_bits <= 4 * spread else 2)))
+        if self.bands is not None:
+            count = min(n_bits, self.bands)
+        elif self.band_bits is not None:
+            count = min(MOST_COPIES, max(1, n_bits // self.band_bits))
+        else:
+            count = min(MOST_COPIES, max(1, round(n_bits / usual)))
+        return count, min(most, self.band_bits or min(max(usual, spread), n_bits // count))
+
+
+def layout_of(codes: Codes, n_bits: int, bitorder: BitOrder, count: int, width: int) -> BandLayout:
+    """The bits of each of `count` bands of at most `width` bits, for these rows."""
+    if count == 1 or n_bits > MOST_SPREAD_BITS:
+        return contiguous_layout(n_bits, count, width)
+    return spread_layout(codes, n_bits, count, width, bitorder)
+
+
+def contiguous_layout(n_bits: int, count: int, width: int) -> BandLayout:
+    """`count` bands of at most `width` adjacent bits, spread evenly over the code."""
+    edges = np.linspace(0, n_bits, count + 1).astype(int)
+    return tuple(
+        np.arange(first, min(last, first + width), dtype=np.uint16)
+        for first, last in pairwise(edges)
+    )
+
+
+def spread_layout(
+    codes: Codes, n_bits: int, count: int, width: int, bitorder: BitOrder
+) -> BandLayout:
+    """`count` bands of `width` bits, chosen so that the bits of a band depend little on each other.
+
+    Bits that depend on each other waste keys: some never occur, and others have too many rows. The
+    table in docs/tuning.md tells what that is worth. The bits that vary most are taken first, each
+    for the band whose bits it is least correlated with, in a sample; those that vary least are left
+    out where not all are wanted.
+    """
+    rows = np.random.default_rng(0).choice(len(codes), min(len(codes), SAMPLE_ROWS), replace=False)
+    bits = np.unpackbits(codes[rows], axis=1, count=n_bits, bitorder=bitorder).astype(np.float32)
+    bits -= bits.mean(axis=0)
+    spreads = bits.std(axis=0)
+    bits /= np.maximum(spreads, 1e-6)
+    squared = np.square(bits.T @ bits / len(bits))
+    bands: list[list[int]] = [[] for _ in range(count)]
+    room = np.full(count, min(width, -(-n_bits // count)))
+    # By band and bit: how much a bit depends on those in the band. A sample tells a few digits; for
+    # equal ones the emptier band is taken.
+    shared = np.zeros((count, n_bits), dtype=np.float32)
+    for bit in np.argsort(-spreads, kind="stable")[: count * width].tolist():
+        sizes = [len(band) for band in bands]
+        measure = np.where(room > sizes, shared[:, bit].round(3) + 1e-5 * np.array(sizes), np.inf)
+        best = int(np.argmin(measure))
+        bands[best].append(bit)
+        shared[best] += squared[bit]
+    return tuple(np.array(sorted(band), dtype=np.uint16) for band in bands if band)
+
+
+def first_order(codes: Codes, layout: BandLayout, bitorder: BitOrder) -> Rows:
+    """The rows in the order of the first band."""
+    return sorted_by_band(codes, layout[0], bitorder)[1]
+
+
+def rows_of(values: Codes, rows: Rows) -> Codes:
+    """The given rows of values (n, n_bytes): as NumPy takes them, but Ctrl-C ends it."""
+    taken = np.empty((len(rows), values.shape[1]), dtype=np.uint8)
+    _core.take_rows(values, rows, taken)
+    return taken
+
+
+def build_bands(
+    codes: Codes, blocks: NDArray[np.uint8], layout: BandLayout, bitorder: BitOrder
+) -> tuple[Band, ...]:
+    """The bands of codes that are in the order of the first one, packed as `blocks`."""
+    stop = _core.Stop()
+
+    def build(number: int) -> Band:
+        bits = layout[number]
+        starts, rows = sorted_by_band(codes, bits, bitorder, stop)
+        if number == 0:
+            return Band(bits, starts, None, blocks)
+        return Band(bits, starts, rows, _core.pack_in_order(codes, rows, stop))
+
+    threads = min(len(layout), _system.default_threads())
+    if threads <= 1 or len(codes) < THREADED_ROWS:
+        return tuple(map(build, range(len(layout))))
+    pool = ThreadPoolExecutor(threads)
+    try:
+        return tuple(
+            [band.result() for band in [pool.submit(build, i) for i in range(len(layout))]]
+        )
+    finally:
+        # Ctrl-C comes to this thread alone: the others learn of it here, and have ended long before
+        # otherwise.
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def sorted_by_band(
+    codes: Codes, bits: BitNumbers, bitorder: BitOrder, stop: _core.Stop | None = None
+) -> tuple[NDArray[np.uint32], Rows]:
+    """Where the rows of each key start, and the rows in ascending key."""
+    starts = np.empty(2 ** len(bits) + 1, dtype=np.uint32)
+    rows = np.empty(len(codes), dtype=np.uint32)
+    _core.sort_band(codes, bits, bitorder, starts, rows, stop)
+    return starts, rows

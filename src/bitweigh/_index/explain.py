@@ -1,0 +1,132 @@
+"""Why a search was done the way it was, and what it did, for people and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bitweigh._index.bands import BandOptions
+from bitweigh._index.segments import Part
+from bitweigh._index.state import State
+from bitweigh._results import SearchStats
+
+__all__ = ["Explanation", "SegmentFacts", "explanation_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFacts:
+    """One part of an index."""
+
+    rows: int
+    removed_rows: int
+    """Not counted in `rows`; `Index.compact` lets go of them."""
+    bands: int
+    wanted_bands: int
+    """As many as there would be with more memory."""
+    band_bits: int
+    """Of the widest band; 0 without bands."""
+    covered_bits: int
+    """Bits of the code that are in some band."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What `Index.explain` returns; `str` of it is for reading."""
+
+    plan: str
+    """ "scan", "probe", or "probe, then scan"."""
+    reason: str
+    k: int
+    n_bits: int
+    segments: tuple[SegmentFacts, ...]
+    predicted_us: float
+    """Microseconds that probing was estimated to take; 0 where nothing was probed."""
+    scan_us: float
+    """Microseconds that scanning instead was estimated to take."""
+    engine_us: float
+    """Microseconds that the search took, by the clock."""
+    counters: dict[str, int]
+    """What it did, as in `SearchStats`."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it in plain types, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """A few lines for a terminal."""
+        rows = sum(one.rows for one in self.segments)
+        lines = [
+            f"{self.plan}: {self.reason}",
+            f"  {rows:,} codes of {self.n_bits} bits, k = {self.k}, {self.engine_us:.1f} us",
+        ]
+        lines += [
+            f"  segment of {one.rows:,} codes: {_bands(one)}"
+            + (f", {one.covered_bits} of {self.n_bits} bits covered" if one.bands else "")
+            + (f", {one.removed_rows:,} more removed" if one.removed_rows else "")
+            for one in self.segments
+        ]
+        if self.scan_us:
+            lines.append(
+                f"  estimated: probing {self.predicted_us:.1f} us, scanning {self.scan_us:.1f} us"
+            )
+        width = max(len(name) for name in self.counters)
+        lines += [f"  {name:{width}}  {count:,}" for name, count in self.counters.items() if count]
+        return "\n".join(lines)
+
+
+def _bands(segment: SegmentFacts) -> str:
+    if not segment.bands:
+        return "without bands"
+    shape = f"{segment.bands} bands of up to {segment.band_bits} bits"
+    if segment.bands < segment.wanted_bands:
+        shape += f" ({segment.wanted_bands} would be faster, but take more memory than allowed)"
+    return shape
+
+
+def explanation_of(
+    state: State, n_bits: int, options: BandOptions, method: str, k: int, stats: SearchStats
+) -> Explanation:
+    """Put together what is known of one query's search."""
+    counters = {name: int(count) for name, count in stats._asdict().items()}
+    nanoseconds = {
+        name: counters.pop(name)
+        for name in ("predicted_cost", "probing_cost", "scan_cost", "nanoseconds")
+    }
+    plan, reason = _plan(state, method, k, counters)
+    return Explanation(
+        plan=plan,
+        reason=reason,
+        k=k,
+        n_bits=n_bits,
+        segments=tuple(_facts(part, n_bits, options) for part in state.parts()),
+        predicted_us=nanoseconds["predicted_cost"] / 1e3,
+        scan_us=nanoseconds["scan_cost"] / 1e3,
+        engine_us=nanoseconds["nanoseconds"] / 1e3,
+        counters=counters,
+    )
+
+
+def _facts(part: Part, n_bits: int, options: BandOptions) -> SegmentFacts:
+    widths = [len(band.bits) for band in part.segment.bands]
+    return SegmentFacts(
+        rows=len(part),
+        removed_rows=part.removed_rows,
+        bands=len(widths),
+        wanted_bands=options.wanted(len(part.segment), n_bits)[0],
+        band_bits=max(widths, default=0),
+        covered_bits=sum(widths),
+    )
+
+
+def _plan(state: State, method: str, k: int, counters: dict[str, int]) -> tuple[str, str]:
+    if counters["give_ups"]:
+        return "probe, then scan", "probing became dearer than a scan and was given up"
+    if counters["probes"]:
+        return "probe", "few codes are near the query, and bands lead to them"
+    if k > state.rows:
+        return "scan", "as many codes are wanted as there are"
+    if any(part.segment.bands for part in state.parts()):
+        if method == "scan":
+            return "scan", "that was asked for"
+        return "scan", "it is over before probing would pay"
+    return "scan", "the index has no bands: it is small, or its memory limit allows none"

@@ -1,0 +1,177 @@
+"""The rows of an index: immutable segments, and what of them was removed.
+
+A segment never changes. A part is a segment with the rows that were removed from it since, and is
+replaced whole: whoever holds one sees the same rows for as long as they like.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh import _core
+from bitweigh._index.bands import BLOCK_ROWS, Band, BandLayout, build_bands, first_order, rows_of
+from bitweigh._results import Memory
+from bitweigh.typing import BitOrder, Codes, Ids
+
+__all__ = ["COUNTED_IDS_END", "Part", "Rows", "Segment", "StoredIds"]
+
+Rows = NDArray[np.uint32]
+StoredIds = Ids | NDArray[np.uint32] | range
+"""Ids by row: in 32 bits where all of them fit, as a range where each is one more than the last."""
+
+# Ids that are not stored end here; see cpp/engine/id_column.h.
+COUNTED_IDS_END = 2**61
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """Rows with their ids, stored in blocks of 32 for the scan kernel."""
+
+    n_bits: int
+    blocks: NDArray[np.uint8]
+    """The codes, byte by byte of 32 rows at a time; the last block is padded with zeros."""
+    ids: StoredIds
+    by_id: Rows | None
+    """Rows in ascending id; None where the rows are in that order themselves."""
+    bands: tuple[Band, ...] = ()
+    """Empty where the segment is only scanned. With bands rows are in the first one's order."""
+    files: dict[str, object] = field(default_factory=dict)
+    """What storage knows of its arrays, so that none is hashed twice."""
+    core: _core.Segment = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Hand the arrays to the engine, which checks that they fit each other."""
+        ids = self.ids
+        given = _core.CountedIds(ids.start, len(ids)) if isinstance(ids, range) else ids
+        bands = [band.core for band in self.bands]
+        core = _core.Segment(self.blocks, given, self.by_id, self.n_bits, bands)
+        object.__setattr__(self, "core", core)
+
+    @classmethod
+    def build(
+        cls,
+        codes: Codes,
+        ids: Ids | NDArray[np.uint32],
+        n_bits: int,
+        layout: BandLayout = (),
+        bitorder: BitOrder = "big",
+    ) -> Segment:
+        """A segment of codes (n, n_bytes), n >= 1, that were checked before. Ids are distinct.
+
+        With a layout the rows are put in the order of its first band.
+        """
+        if layout:
+            order = first_order(codes, layout, bitorder)
+            codes = rows_of(codes, order)
+            ids = rows_of(ids[:, np.newaxis].view(np.uint8), order).view(ids.dtype)[:, 0]
+        by_id = None
+        if not is_ascending(ids):
+            by_id = np.empty(len(ids), dtype=np.uint32)
+            _core.sort_ids(ids, by_id)
+        blocks = _core.pack_blocks(codes)
+        bands = build_bands(codes, blocks, layout, bitorder)
+        return cls(n_bits, blocks, _stored(ids, by_id is None), by_id, bands)
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.ids)
+
+    @property
+    def wants_bands(self) -> bool:
+        """Whether it has none."""
+        return not self.bands
+
+    @property
+    def largest_id(self) -> int:
+        """Of all rows."""
+        if self.by_id is None:
+            return int(self.ids[-1])
+        # A mapped file may be damaged; then any row is as good as another.
+        return int(self.ids[min(int(self.by_id[-1]), len(self) - 1)])
+
+    def memory(self) -> Memory:
+        """Bytes by part."""
+        beyond_first = [band for band in self.bands if band.rows is not None]
+        return Memory(
+            codes=self.blocks.nbytes,
+            ids=0 if isinstance(self.ids, range) else self.ids.nbytes,
+            id_lookup=0 if self.by_id is None else self.by_id.nbytes,
+            band_codes=sum(band.blocks.nbytes for band in beyond_first),
+            band_rows=sum(band.rows.nbytes for band in beyond_first if band.rows is not None),
+            directories=sum(band.starts.nbytes for band in self.bands),
+            removed=0,
+        )
+
+    def codes(self, rows: Rows) -> Codes:
+        """The codes of the given rows, (len(rows), n_bytes)."""
+        codes = np.empty((len(rows), (self.n_bits + 7) // 8), dtype=np.uint8)
+        _core.unpack_rows(self.core, rows, codes)
+        return codes
+
+    def ids_of(self, rows: Rows) -> Ids:
+        """The ids of the given rows."""
+        if isinstance(self.ids, range):
+            return rows.astype(np.int64) + self.ids.start
+        return self.ids[rows].astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A segment without the rows that were removed from it."""
+
+    segment: Segment
+    removed: _core.DeniedRows | None = None
+    files: dict[str, object] = field(default_factory=dict)
+    """What storage knows of `removed`."""
+
+    def __len__(self) -> int:
+        """Rows that are left."""
+        return len(self.segment) - self.removed_rows
+
+    @property
+    def removed_rows(self) -> int:
+        """How many were removed."""
+        return 0 if self.removed is None else self.removed.count
+
+    def removed_masks(self) -> NDArray[np.uint32]:
+        """By 32 rows, a bit for each: those that were removed."""
+        masks = np.zeros(-(-len(self.segment) // BLOCK_ROWS), dtype=np.uint32)
+        if self.removed is not None:
+            self.removed.write_masks(masks)
+        return masks
+
+    def rows(self) -> Rows:
+        """Those that are left."""
+        if not self.removed_rows:
+            return np.arange(len(self.segment), dtype=np.uint32)
+        left = ~self.removed_masks()
+        flags = np.unpackbits(left.astype("<u4").view(np.uint8), bitorder="little")
+        return np.flatnonzero(flags[: len(self.segment)]).astype(np.uint32)
+
+    def codes_and_ids(self) -> tuple[Codes, Ids]:
+        """All codes and ids that are left, by row."""
+        rows = self.rows()
+        return self.segment.codes(rows), self.segment.ids_of(rows)
+
+    def memory(self) -> Memory:
+        """Bytes by part."""
+        removed = 0 if self.removed is None else self.removed.nbytes
+        return self.segment.memory()._replace(removed=removed)
+
+
+def is_ascending(ids: StoredIds) -> bool:
+    """Whether each id is larger than the one before."""
+    return isinstance(ids, range) or len(ids) < 2 or bool((ids[1:] > ids[:-1]).all())
+
+
+def _stored(ids: Ids | NDArray[np.uint32], ascending: bool) -> StoredIds:
+    first, last = int(ids[0]), int(ids[-1])
+    if ascending and last - first == len(ids) - 1 and last < COUNTED_IDS_END:
+        return range(first, last + 1)
+    largest = last if ascending else int(ids.max())
+    return (
+        ids.astype(np.uint32, copy=False) if largest < 2**32 else ids.astype(np.int64, copy=False)
+    )

@@ -1,0 +1,94 @@
+"""Whether an index is sound: its files are as they were written, and its arrays agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bitweigh import _core
+from bitweigh._index.bands import BLOCK_ROWS, sorted_by_band
+from bitweigh._index.segments import Segment
+from bitweigh._storage.content import Content, stored_arrays
+from bitweigh._storage.files import DAMAGED
+from bitweigh._storage.manifest import digest_of
+from bitweigh.errors import CorruptFileError
+from bitweigh.typing import BitOrder
+
+__all__ = ["verify"]
+
+
+def verify(content: Content, folder: Path) -> None:
+    """Raise CorruptFileError for the first thing that has changed or does not fit the others.
+
+    `folder` is where the index came from, or nothing.
+    """
+    for name, array in stored_arrays(content)[1].items():
+        if digest_of(*array.data()) != array.file.checksum:
+            raise CorruptFileError(folder / name, DAMAGED)
+    try:
+        _check(content)
+    except _UnsoundError as error:
+        raise CorruptFileError(folder, str(error)) from None
+
+
+class _UnsoundError(Exception):
+    pass
+
+
+def _check(content: Content) -> None:
+    all_ids = []
+    for number, part in enumerate(content.state.parts()):
+        name = f"part {number}"
+        if not len(part):
+            raise _UnsoundError(f"{name}: no row is left")
+        _check_ids(part.segment, name)
+        _check_codes(part.segment, content.bitorder, name)
+        _check_bands(part.segment, content.bitorder, name)
+        beyond = len(part.segment) % BLOCK_ROWS
+        if beyond and part.removed_masks()[-1] >> beyond:
+            raise _UnsoundError(f"{name}: rows were removed that do not exist")
+        all_ids.append(part.segment.ids_of(part.rows()))
+    if not all_ids:
+        return
+    ids = np.sort(np.concatenate(all_ids))
+    if (ids[1:] == ids[:-1]).any():
+        raise _UnsoundError("two rows have the same id")
+    if any(part.segment.largest_id >= content.state.next_id for part in content.state.parts()):
+        raise _UnsoundError("next_id is not larger than every id")
+
+
+def _check_ids(segment: Segment, name: str) -> None:
+    if isinstance(segment.ids, range):
+        if segment.by_id is not None:
+            raise _UnsoundError(f"{name}: ids that are counted have a lookup")
+        return
+    if int(segment.ids.min()) < 0:
+        raise _UnsoundError(f"{name}: an id is negative")
+    in_order = segment.ids
+    if segment.by_id is not None:
+        if int(segment.by_id.max()) >= len(segment):
+            raise _UnsoundError(f"{name}: the id lookup names a row that does not exist")
+        in_order = segment.ids[segment.by_id]
+    if not (in_order[1:] > in_order[:-1]).all():
+        raise _UnsoundError(f"{name}: ids are not distinct, or their lookup is not in order")
+
+
+def _check_codes(segment: Segment, bitorder: BitOrder, name: str) -> None:
+    codes = segment.codes(np.arange(len(segment), dtype=np.uint32))
+    if _core.first_stray_row(codes, segment.n_bits, bitorder) < len(segment):
+        raise _UnsoundError(f"{name}: a code has unused bits set")
+    if not np.array_equal(_core.pack_blocks(codes), segment.blocks):
+        raise _UnsoundError(f"{name}: the last block is not padded with zeros")
+
+
+def _check_bands(segment: Segment, bitorder: BitOrder, name: str) -> None:
+    """What is there must be what building would make, to the last bit."""
+    codes = segment.codes(np.arange(len(segment), dtype=np.uint32))
+    for number, band in enumerate(segment.bands):
+        starts, rows = sorted_by_band(codes, band.bits, bitorder)
+        own_rows = np.arange(len(segment)) if band.rows is None else band.rows
+        if not np.array_equal(starts, band.starts) or not np.array_equal(rows, own_rows):
+            raise _UnsoundError(f"{name}: band {number} is not in the order of its keys")
+        if number and not np.array_equal(_core.pack_in_order(codes, rows), band.blocks):
+            raise _UnsoundError(f"{name}: band {number} has other codes than its segment")

@@ -1,0 +1,1 @@
+"""What VectorIndex is made of: learning, storing vectors, ranking by true distance."""

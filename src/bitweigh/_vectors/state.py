@@ -1,0 +1,27 @@
+"""Everything that a vector index holds at one moment. It is replaced whole, never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bitweigh._vectors.store import Vectors
+from bitweigh.hashers._base import Hasher
+from bitweigh.index import Index
+from bitweigh.typing import Metric, VectorDtype
+from bitweigh.weighers._base import Weigher
+
+__all__ = ["VectorState"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorState:
+    """Everything that a vector index holds at one moment."""
+
+    index: Index
+    hasher: Hasher
+    weigher: Weigher
+    vectors: Vectors | None
+    """If they are kept: those of all ids of the index, and maybe others."""
+    metric: Metric
+    rerank: VectorDtype | None
+    seed: int

@@ -1,5 +1,0 @@
-"""`python -m bitweigh.cli`, the same as `bitweigh`."""
-
-from bitweigh.cli import main
-
-main()

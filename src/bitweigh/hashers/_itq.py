@@ -1,0 +1,142 @@
+"""ITQ: principal components, rotated so that the signs lose least."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh._checks import as_integer
+from bitweigh.hashers._base import LinearHasher
+from bitweigh.hashers._estimator import Shape
+from bitweigh.hashers._vectors import blocks, mean_of
+from bitweigh.typing import BitOrder
+
+__all__ = ["ITQ"]
+
+
+class ITQ(LinearHasher):
+    """Iterative quantisation: ``g = (x - mean) P R``, threshold 0.
+
+    P holds the leading eigenvectors of the covariance. R starts as a random rotation; each round
+    takes ``B = sign(V R)`` of the projected rows V (with sign(0) = -1, as a bit is ``g > 0``), and
+    then the rotation R with the least ``||B - V R||``: with ``U S A^T`` the singular value
+    decomposition of ``B^T V``, that is ``R = A U^T``. Both steps lower that error or leave it.
+
+    Parameters
+    ----------
+    n_bits : int
+        Bits of a code; at most the number of features.
+    n_rounds : int
+        Rounds of the two steps.
+    seed : int
+        Draws the first rotation, and the training rows where there are more than `max_fit_rows`.
+    max_fit_rows : int
+        Fits on at most this many rows.
+    bitorder : "big" or "little"
+        As in ``np.packbits``.
+
+    Attributes
+    ----------
+    mean_ : float64 (n_features,)
+    projection_ : float64 (n_features, n_bits)
+        P R, orthonormal columns.
+    threshold_ : float64 (n_bits,)
+        Zeros.
+    quantisation_errors_ : float64 (n_rounds,)
+        ``||B - V R||`` in each round, once B is taken. Never rises.
+    n_features_in_, n_bits_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bitweigh.hashers import ITQ
+    >>> vectors = np.random.default_rng(1).standard_normal((1000, 32))  # (1000, 32)
+    >>> hasher = ITQ(24).fit(vectors)
+    >>> hasher.transform(vectors).shape
+    (1000, 3)
+    >>> bool(hasher.quantisation_errors_[-1] < hasher.quantisation_errors_[0])
+    True
+
+    """
+
+    quantisation_errors_: NDArray[np.float64]
+
+    _learned: ClassVar[dict[str, Shape]] = {
+        "mean_": ("n_features_in_",),
+        "projection_": ("n_features_in_", "n_bits_"),
+        "threshold_": ("n_bits_",),
+        "quantisation_errors_": (None,),
+    }
+
+    def __init__(
+        self,
+        n_bits: int,
+        *,
+        n_rounds: int = 50,
+        seed: int = 0,
+        max_fit_rows: int = 100_000,
+        bitorder: BitOrder = "big",
+    ) -> None:
+        """Store the parameters; `fit` checks them."""
+        self.n_bits = n_bits
+        self.n_rounds = n_rounds
+        self.seed = seed
+        self.max_fit_rows = max_fit_rows
+        self.bitorder = bitorder
+
+    def _bits_for(self, n_features: int) -> int:
+        n_bits = super()._bits_for(n_features)
+        if n_bits > n_features:
+            raise ValueError(
+                f"ITQ has at most one bit per feature, got n_bits={n_bits} and "
+                f"n_features={n_features}; LSH takes any number of bits"
+            )
+        return n_bits
+
+    def _learn(self, rows: NDArray[Any], n_bits: int, generator: np.random.Generator) -> None:
+        n_rounds = as_integer(self.n_rounds, "n_rounds", 0, 2**31)
+        mean = mean_of(rows)
+        components = _leading_components(rows, mean, n_bits)
+        projected = np.empty((len(rows), n_bits))
+        for start, block in blocks(rows):
+            projected[start : start + len(block)] = (block - mean) @ components
+        rotation, errors = _rotate(projected, _random_rotation(n_bits, generator), n_rounds)
+        self.mean_ = mean
+        self.projection_ = np.ascontiguousarray(components @ rotation)
+        self.threshold_ = np.zeros(n_bits)
+        self.quantisation_errors_ = errors
+
+
+def _leading_components(
+    rows: NDArray[Any], mean: NDArray[np.float64], n_bits: int
+) -> NDArray[np.float64]:
+    """Eigenvectors of the covariance with the largest eigenvalues first, (n_features, n_bits)."""
+    covariance = np.zeros((rows.shape[1], rows.shape[1]))
+    for _, block in blocks(rows):
+        centred = block - mean
+        covariance += centred.T @ centred
+    _, vectors = np.linalg.eigh(covariance / len(rows))  # ascending eigenvalues
+    return vectors[:, ::-1][:, :n_bits]
+
+
+def _random_rotation(n_bits: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    """An orthogonal matrix drawn evenly from all of them."""
+    q, r = np.linalg.qr(generator.standard_normal((n_bits, n_bits)))
+    return q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
+
+
+def _rotate(
+    projected: NDArray[np.float64], rotation: NDArray[np.float64], n_rounds: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The rotation after `n_rounds`, and the error of each round; the paper's V is `projected`."""
+    errors = np.empty(n_rounds)
+    rotated = np.empty_like(projected)
+    for number in range(n_rounds):
+        np.matmul(projected, rotation, out=rotated)
+        signs = np.where(rotated > 0, 1.0, -1.0)
+        errors[number] = np.linalg.norm(np.subtract(signs, rotated, out=rotated))
+        u, _, a_transposed = np.linalg.svd(signs.T @ projected)
+        rotation = a_transposed.T @ u.T
+    return rotation, errors

@@ -1,0 +1,127 @@
+"""What the paper's methods over hash tables share: codes, one query after the other, counts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Literal, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bitweigh import _core
+from bitweigh._checks import as_bitorder, as_codes, as_costs, as_integer, as_k, as_n_bits
+from bitweigh._results import SearchResult
+from bitweigh.typing import BitOrder, Codes
+
+__all__ = ["MAX_KEY_BITS", "PaperIndex", "ProbeStats", "SplitIndex", "empty_result"]
+
+MAX_KEY_BITS = 32
+
+
+def empty_result(nq: int, k: int) -> SearchResult:
+    """Arrays (nq, k) to write answers into."""
+    return SearchResult(np.empty((nq, k)), np.empty((nq, k), dtype=np.int64))
+
+
+class ProbeStats(NamedTuple):
+    """What a query did: integers, or int64 ``(nq,)`` for several queries."""
+
+    buckets: int | NDArray[np.int64]
+    """Buckets probed."""
+    empty_buckets: int | NDArray[np.int64]
+    """Of those, buckets without a row."""
+    candidates: int | NDArray[np.int64]
+    """Rows met for the first time, and so compared."""
+    duplicates: int | NDArray[np.int64]
+    """Rows met again in another table."""
+    rounds: int | NDArray[np.int64]
+    """Rounds of Alg. 2: one bucket of each table."""
+
+
+class PaperIndex(ABC):
+    """Codes in hash tables; one query after the other, one thread."""
+
+    def __init__(self, codes: ArrayLike, n_bits: int, bitorder: BitOrder) -> None:
+        """Check and copy the codes."""
+        self._n_bits = as_n_bits(n_bits)
+        self._bitorder = as_bitorder(bitorder)
+        # A copy: the tables must not outlive what they were built from.
+        self._codes: Codes = as_codes(codes, self._n_bits, self._bitorder).copy()
+
+    def __len__(self) -> int:
+        """Return the number of codes."""
+        return len(self._codes)
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code."""
+        return self._n_bits
+
+    @abstractmethod
+    def _run(
+        self,
+        costs: NDArray[np.float64],
+        found: SearchResult,
+        counts: NDArray[np.int64],
+    ) -> None: ...
+
+    @overload
+    def search(
+        self, costs: ArrayLike, k: int, *, stats: Literal[False] = False
+    ) -> SearchResult: ...
+    @overload
+    def search(
+        self, costs: ArrayLike, k: int, *, stats: Literal[True]
+    ) -> tuple[SearchResult, ProbeStats]: ...
+    def search(
+        self, costs: ArrayLike, k: int, *, stats: bool = False
+    ) -> SearchResult | tuple[SearchResult, ProbeStats]:
+        """Find the k nearest rows of one query, or of several one after the other.
+
+        Parameters
+        ----------
+        costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
+            ``costs[i, v]`` is paid by a code whose bit i is v.
+        k : int
+            How many neighbours, at least 1.
+        stats : bool
+            Also return what the query did.
+
+        Returns
+        -------
+        SearchResult
+            ``distances`` float64 (nq, k) and row numbers ``ids`` int64 (nq, k), nearest first,
+            padded with +inf and -1; ``(k,)`` for a single query. Sums are float64 but in another
+            order than the definition's. As the paper has it, which of several rows at the K-th
+            distance are returned is left open.
+
+        """
+        checked, single = as_costs(costs, self._n_bits)
+        found = empty_result(len(checked), as_k(k))
+        counts = np.empty((len(checked), len(ProbeStats._fields)), dtype=np.int64)
+        self._run(checked, found, counts)
+        if single:
+            found = SearchResult(found.distances[0], found.ids[0])
+        if not stats:
+            return found
+        return found, ProbeStats(*(counts[0].tolist() if single else counts.T.copy()))
+
+
+class SplitIndex(PaperIndex):
+    """Codes cut into m substrings, with a hash table for each."""
+
+    def __init__(self, codes: ArrayLike, n_bits: int, m: int | None, bitorder: BitOrder) -> None:
+        """Check and copy the codes; m by the method's rule unless it is given."""
+        super().__init__(codes, n_bits, bitorder)
+        if m is None:
+            m = self._tables_by_rule(self._n_bits, len(self._codes))
+        self._m = as_integer(m, "m", -(-self._n_bits // MAX_KEY_BITS), self._n_bits)
+
+    @staticmethod
+    def _tables_by_rule(n_bits: int, n: int) -> int:
+        return _core.substrings_by_rule(n_bits, n)
+
+    @property
+    def m(self) -> int:
+        """Number of tables."""
+        return self._m

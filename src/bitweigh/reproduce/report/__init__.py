@@ -1,5 +1,0 @@
-"""The report of a reproduction: a page with the claims, the charts and the tables."""
-
-from bitweigh.reproduce.report.page import write_report
-
-__all__ = ["write_report"]

@@ -1,0 +1,53 @@
+"""Types of arguments in public signatures: words that choose, and arrays by their dtype."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "BitOrder",
+    "Codes",
+    "Floats",
+    "FrameKind",
+    "HasherName",
+    "Ids",
+    "Method",
+    "Metric",
+    "OnDuplicate",
+    "OnMissing",
+    "Precision",
+    "VectorDtype",
+    "WeigherName",
+]
+
+Codes: TypeAlias = NDArray[np.uint8]
+"""Packed codes, uint8 (n, n_bytes)."""
+Ids: TypeAlias = NDArray[np.int64]
+"""Ids of rows, int64 (n,)."""
+Floats: TypeAlias = NDArray[np.float32 | np.float64]
+"""Real numbers in one of the two dtypes that convert to float64 without loss."""
+
+BitOrder: TypeAlias = Literal["big", "little"]
+"""Order of the bits inside a byte, as in ``np.packbits``."""
+Method: TypeAlias = Literal["auto", "scan", "probe"]
+"""How to search; never changes the answer."""
+OnDuplicate: TypeAlias = Literal["error", "replace"]
+"""What to do with an id that is already in the index."""
+OnMissing: TypeAlias = Literal["error", "ignore"]
+"""What to do with an id that is not in the index."""
+
+Metric: TypeAlias = Literal["euclidean", "cosine"]
+"""What vectors are compared by."""
+VectorDtype: TypeAlias = Literal["float16", "float32"]
+"""How a vector index keeps the vectors it ranks by."""
+HasherName: TypeAlias = Literal["itq", "lsh", "sign"]
+"""Hashers that can be chosen by name."""
+WeigherName: TypeAlias = Literal["asym", "wh", "inner_product"]
+"""Weighers that can be chosen by name."""
+Precision: TypeAlias = Literal["ubinary", "binary"]
+"""The two layouts of binary-quantised embeddings."""
+FrameKind: TypeAlias = Literal["pandas", "polars", "arrow", "dict"]
+"""Kinds of tables: a DataFrame of pandas or polars, a Table of pyarrow, a dict of NumPy arrays."""

@@ -1,0 +1,5 @@
+"""VectorIndex."""
+
+from bitweigh._vectors.index import VectorIndex
+
+__all__ = ["VectorIndex"]
