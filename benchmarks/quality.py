@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from bitweigh_experiments import datasets
 from numpy.typing import NDArray
 from rich.console import Console
 
 from benchmarks import plots, report
-from bitweigh import costs, datasets, evaluation, weighers
+from bitweigh import costs, evaluation, weighers
 from bitweigh.hashers import ITQ, LSH
 from bitweigh.hashers._base import Hasher
 from bitweigh.vector_index import VectorIndex

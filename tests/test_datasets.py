@@ -12,6 +12,8 @@ import pytest
 from bitweigh_experiments import datasets
 from datasets_cases import some_rows, write_vecs
 
+from bitweigh import io
+
 
 def test_every_public_name_has_an_example() -> None:
     for name in datasets.__all__:
@@ -20,21 +22,21 @@ def test_every_public_name_has_an_example() -> None:
 
 def test_an_unknown_ending(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"must end in one of \.fvecs .*\.parquet"):
-        datasets.read(tmp_path / "rows.csv")
+        io.read(tmp_path / "rows.csv")
 
 
 @pytest.mark.parametrize("ending", ["fvecs", "bvecs", "fbin", "npy", "npz"])
 def test_a_file_that_is_not_there(tmp_path: Path, ending: str) -> None:
     with pytest.raises(FileNotFoundError, match=f"none.{ending}: there is no such file"):
-        datasets.read(tmp_path / f"none.{ending}")
+        io.read(tmp_path / f"none.{ending}")
     (tmp_path / f"folder.{ending}").mkdir()
     with pytest.raises(ValueError, match="expected a file"):
-        datasets.read(tmp_path / f"folder.{ending}")
+        io.read(tmp_path / f"folder.{ending}")
 
 
 def test_the_ending_may_be_in_capitals(tmp_path: Path) -> None:
     file = write_vecs(tmp_path / "a.fvecs", some_rows(3, 2))
-    assert datasets.read(str(file.rename(tmp_path / "A.FVECS"))).shape == (3, 2)
+    assert io.read(str(file.rename(tmp_path / "A.FVECS"))).shape == (3, 2)
 
 
 @pytest.mark.parametrize(
@@ -42,23 +44,23 @@ def test_the_ending_may_be_in_capitals(tmp_path: Path) -> None:
 )
 def test_arguments_of_other_formats_are_refused(tmp_path: Path, argument: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(argument))}= is for"):
-        datasets.read(write_vecs(tmp_path / "a.fvecs", some_rows(3, 2)), **argument)
+        io.read(write_vecs(tmp_path / "a.fvecs", some_rows(3, 2)), **argument)
     np.save(tmp_path / "a.npy", some_rows(3, 2))
     with pytest.raises(ValueError, match="verify= is for"):
-        datasets.read(tmp_path / "a.npy", verify=True)
+        io.read(tmp_path / "a.npy", verify=True)
 
 
 def test_npy_is_mapped(tmp_path: Path) -> None:
     rows = some_rows(9, 4).astype(np.uint8)
     np.save(tmp_path / "a.npy", rows)
-    read = datasets.read(tmp_path / "a.npy", max_rows=5)
+    read = io.read(tmp_path / "a.npy", max_rows=5)
     assert isinstance(read, np.memmap)
     assert np.array_equal(read, rows[:5])
     content = (tmp_path / "a.npy").read_bytes()
     for size in range(1, len(content), 5):
         (tmp_path / "cut.npy").write_bytes(content[:size])
         with pytest.raises(ValueError, match=r"cut\.npy: truncated"):
-            datasets.read(tmp_path / "cut.npy")
+            io.read(tmp_path / "cut.npy")
 
 
 @pytest.mark.parametrize(
@@ -78,24 +80,24 @@ def test_arrays_that_are_no_rows(tmp_path: Path, array: np.ndarray, message: str
     np.savez(tmp_path / "a.npz", array, allow_pickle=True)
     for ending in ("npy", "npz"):
         with pytest.raises(ValueError, match=message) as caught:
-            datasets.read(tmp_path / f"a.{ending}")
+            io.read(tmp_path / f"a.{ending}")
         assert f"a.{ending}" in str(caught.value)
 
 
 def test_npz_members(tmp_path: Path) -> None:
     rows = some_rows(9, 4)
     np.savez_compressed(tmp_path / "one.npz", rows=rows)
-    assert np.array_equal(datasets.read(tmp_path / "one.npz", max_rows=3), rows[:3])
+    assert np.array_equal(io.read(tmp_path / "one.npz", max_rows=3), rows[:3])
     file = tmp_path / "two.npz"
     np.savez(file, vectors=rows, labels=np.arange(9))
-    assert np.array_equal(datasets.read(file, member="labels"), np.arange(9))
+    assert np.array_equal(io.read(file, member="labels"), np.arange(9))
     with pytest.raises(ValueError, match=r"which array\?.*'vectors', 'labels'"):
-        datasets.read(file)
+        io.read(file)
     with pytest.raises(ValueError, match="has no array 'rows'"):
-        datasets.read(file, member="rows")
+        io.read(file, member="rows")
     (tmp_path / "cut.npz").write_bytes(file.read_bytes()[:-40])
     with pytest.raises(ValueError, match=r"cut\.npz: truncated"):
-        datasets.read(tmp_path / "cut.npz", member="vectors")
+        io.read(tmp_path / "cut.npz", member="vectors")
 
 
 def test_a_broken_npz_member(tmp_path: Path) -> None:
@@ -105,7 +107,7 @@ def test_a_broken_npz_member(tmp_path: Path) -> None:
     content[300:400] = bytes(100)
     file.write_bytes(content)
     with pytest.raises(ValueError, match=r"a\.npz: .*cannot be read"):
-        datasets.read(file)
+        io.read(file)
 
 
 @pytest.mark.parametrize(("ending", "package"), [("hdf5", "h5py"), ("parquet", "pyarrow")])
@@ -115,7 +117,7 @@ def test_a_missing_package_is_named(
     monkeypatch.setitem(sys.modules, package, None)
     (tmp_path / f"a.{ending}").write_bytes(b"anything")
     with pytest.raises(ImportError, match=rf'{package}: pip install "bitweigh\[datasets\]"$'):
-        datasets.read(tmp_path / f"a.{ending}")
+        io.read(tmp_path / f"a.{ending}")
 
 
 def write_hdf5(file: Path, **parts: np.ndarray) -> Path:
@@ -132,7 +134,7 @@ def test_hdf5_in_the_layout_of_ann_benchmarks(tmp_path: Path) -> None:
     train, test = some_rows(9, 4).astype(np.float32), some_rows(2, 4).astype(np.float32)
     near, far = np.array([[1, 2], [0, 8]], dtype=np.int32), np.ones((2, 2), dtype=np.float32)
     file = write_hdf5(tmp_path / "a.hdf5", train=train, test=test, neighbors=near, distances=far)
-    held = datasets.read_ann_benchmarks(file)
+    held = io.read_ann_benchmarks(file)
     assert np.array_equal(held.train, train)
     assert np.array_equal(held.test, test)
     assert held.neighbours is not None
@@ -140,9 +142,9 @@ def test_hdf5_in_the_layout_of_ann_benchmarks(tmp_path: Path) -> None:
     assert held.distances is not None
     assert np.array_equal(held.distances, far)
     assert dict(held.attributes) == {"distance": "euclidean", "dimension": 4}
-    assert np.array_equal(datasets.read(file, max_rows=3), train[:3])
-    assert np.array_equal(datasets.read(file, member="neighbors"), near)
-    part = datasets.read_ann_benchmarks(file, max_rows=5)
+    assert np.array_equal(io.read(file, max_rows=3), train[:3])
+    assert np.array_equal(io.read(file, member="neighbors"), near)
+    part = io.read_ann_benchmarks(file, max_rows=5)
     assert len(part.train) == 5
     assert part.neighbours is None
     assert part.distances is None
@@ -152,19 +154,19 @@ def test_hostile_hdf5(tmp_path: Path) -> None:
     rows = some_rows(9, 4)
     file = write_hdf5(tmp_path / "a.h5", train=rows, test=rows[:, :3], empty=rows[:0])
     with pytest.raises(ValueError, match=r"train and test must be .*\(9, 4\) and \(9, 3\)"):
-        datasets.read_ann_benchmarks(file)
+        io.read_ann_benchmarks(file)
     with pytest.raises(ValueError, match="has no array 'base'; it has"):
-        datasets.read(file, member="base")
+        io.read(file, member="base")
     with pytest.raises(ValueError, match="'empty' is empty"):
-        datasets.read(file, member="empty")
+        io.read(file, member="empty")
     content = file.read_bytes()
     for size in (3, 100, len(content) // 2, len(content) - 1):
         (tmp_path / "cut.h5").write_bytes(content[:size])
         with pytest.raises(ValueError, match=r"cut\.h5: "):
-            datasets.read(tmp_path / "cut.h5")
+            io.read(tmp_path / "cut.h5")
     write_hdf5(tmp_path / "b.h5", train=rows, test=rows, neighbors=np.zeros((3, 2), dtype=int))
     with pytest.raises(ValueError, match=r"neighbors must be \(9, k\), got \(3, 2\)"):
-        datasets.read_ann_benchmarks(tmp_path / "b.h5")
+        io.read_ann_benchmarks(tmp_path / "b.h5")
 
 
 def write_parquet(file: Path, columns: dict[str, Any], row_group: int = 4) -> Path:
@@ -188,11 +190,11 @@ def test_parquet(tmp_path: Path, kind: str) -> None:
         columns = {"word": [str(i) for i in range(9)], "vector": vectors}
     file = write_parquet(tmp_path / "a.parquet", columns)
     for max_rows in (None, 1, 4, 7, 9, 100):
-        read = datasets.read(file, max_rows=max_rows)
+        read = io.read(file, max_rows=max_rows)
         assert read.dtype == np.float32
         assert np.array_equal(read, rows[:max_rows])
     if kind == "columns":
-        assert np.array_equal(datasets.read(file, columns=["c", "a"]), rows[:, [2, 0]])
+        assert np.array_equal(io.read(file, columns=["c", "a"]), rows[:, [2, 0]])
 
 
 @pytest.mark.parametrize(
@@ -212,19 +214,19 @@ def test_parquet(tmp_path: Path, kind: str) -> None:
 def test_hostile_parquet_columns(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     file = write_parquet(tmp_path / "a.parquet", columns)
     with pytest.raises(ValueError, match=message) as caught:
-        datasets.read(file)
+        io.read(file)
     assert str(file) in str(caught.value)
 
 
 def test_hostile_parquet_files(tmp_path: Path) -> None:
     file = write_parquet(tmp_path / "a.parquet", {"a": [1.5, 2.5]})
     with pytest.raises(ValueError, match=r"has no columns \['z'\]; it has \['a'\]"):
-        datasets.read(file, columns=["z"])
+        io.read(file, columns=["z"])
     content = file.read_bytes()
     for size in (3, 50, len(content) - 1):
         (tmp_path / "cut.parquet").write_bytes(content[:size])
         with pytest.raises(ValueError, match=r"cut\.parquet: "):
-            datasets.read(tmp_path / "cut.parquet")
+            io.read(tmp_path / "cut.parquet")
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bitweigh_experiments import datasets
 from datasets_cases import BIN_DTYPES, DTYPES, real_data, some_rows, write_bin, write_vecs
 from hypothesis import given
 from hypothesis import strategies as st
+
+from bitweigh import io
 
 VECS = sorted(DTYPES)
 BINS = sorted(BIN_DTYPES)
@@ -20,7 +21,7 @@ BINS = sorted(BIN_DTYPES)
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (31, 3), (33, 128)])
 def test_vecs_come_back_as_written(tmp_path: Path, ending: str, shape: tuple[int, int]) -> None:
     rows = some_rows(*shape)
-    read = datasets.read(write_vecs(tmp_path / f"a.{ending}", rows), verify=True)
+    read = io.read(write_vecs(tmp_path / f"a.{ending}", rows), verify=True)
     assert read.dtype == DTYPES[ending]
     assert read.shape == shape
     assert np.array_equal(read, rows)
@@ -28,7 +29,7 @@ def test_vecs_come_back_as_written(tmp_path: Path, ending: str, shape: tuple[int
 
 @pytest.mark.parametrize("ending", VECS)
 def test_vecs_are_a_read_only_view_of_the_mapped_file(tmp_path: Path, ending: str) -> None:
-    read = datasets.read(write_vecs(tmp_path / f"a.{ending}", some_rows(5, 3)))
+    read = io.read(write_vecs(tmp_path / f"a.{ending}", some_rows(5, 3)))
     assert isinstance(read, np.memmap)
     assert not read.flags.owndata
     assert read.strides == (4 + 3 * read.itemsize, read.itemsize)
@@ -41,18 +42,18 @@ def test_max_rows_takes_the_first(tmp_path: Path, ending: str) -> None:
     rows = some_rows(9, 4)
     file = (write_vecs if ending in VECS else write_bin)(tmp_path / f"a.{ending}", rows)
     for max_rows in (1, 4, 9, 1000):
-        assert np.array_equal(datasets.read(file, max_rows=max_rows), rows[:max_rows])
+        assert np.array_equal(io.read(file, max_rows=max_rows), rows[:max_rows])
     with pytest.raises(ValueError, match="max_rows must be from 1"):
-        datasets.read(file, max_rows=0)
+        io.read(file, max_rows=0)
     with pytest.raises(TypeError, match="max_rows must be an integer"):
-        datasets.read(file, max_rows=2.5)  # type: ignore[arg-type]
+        io.read(file, max_rows=2.5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("ending", BINS)
 @pytest.mark.parametrize("shape", [(1, 1), (7, 3), (33, 128)])
 def test_bins_come_back_as_written(tmp_path: Path, ending: str, shape: tuple[int, int]) -> None:
     rows = some_rows(*shape)
-    read = datasets.read(write_bin(tmp_path / f"a.{ending}", rows))
+    read = io.read(write_bin(tmp_path / f"a.{ending}", rows))
     assert isinstance(read, np.memmap)
     assert read.dtype == BIN_DTYPES[ending]
     assert np.array_equal(read, rows)
@@ -74,7 +75,7 @@ def test_hostile_vecs(tmp_path: Path, ending: str, content: bytes, message: str)
     file = tmp_path / f"bad.{ending}"
     file.write_bytes(content)
     with pytest.raises(ValueError, match=message) as caught:
-        datasets.read(file)
+        io.read(file)
     assert str(file) in str(caught.value)
 
 
@@ -86,10 +87,10 @@ def test_every_truncation_of_vecs_is_seen(tmp_path: Path, ending: str) -> None:
     for size in range(1, len(content)):
         file.write_bytes(content[:size])
         if size % row_bytes == 0:
-            assert len(datasets.read(file)) == size // row_bytes
+            assert len(io.read(file)) == size // row_bytes
         else:
             with pytest.raises(ValueError, match="truncated"):
-                datasets.read(file)
+                io.read(file)
 
 
 @pytest.mark.parametrize("wrong", [1, 4, 6, -1, 0, 2**31 - 1])
@@ -100,12 +101,12 @@ def test_mixed_dimensions_are_seen(tmp_path: Path, row: int, wrong: int) -> None
     content[9 * row : 9 * row + 4] = np.int32(wrong).tobytes()
     file.write_bytes(content)
     with pytest.raises(ValueError, match=f"row 0 has d=5, row {row} has d={wrong}"):
-        datasets.read_bvecs(file, verify=True)
+        io.read_bvecs(file, verify=True)
     if row == 2999:  # the last row is always looked at
         with pytest.raises(ValueError, match="mixed dimensions"):
-            datasets.read_bvecs(file)
+            io.read_bvecs(file)
         with pytest.raises(ValueError, match="mixed dimensions"):
-            datasets.read_bvecs(file, max_rows=10)
+            io.read_bvecs(file, max_rows=10)
 
 
 def test_many_wrong_rows_are_seen_without_verify(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_many_wrong_rows_are_seen_without_verify(tmp_path: Path) -> None:
     file = tmp_path / "a.ivecs"
     file.write_bytes(np.array([3, 9, 9, 9, 1, 1, 9, 9] * 50 + [3, 9, 9, 9], "<i4").tobytes())
     with pytest.raises(ValueError, match="mixed dimensions"):
-        datasets.read_ivecs(file)
+        io.read_ivecs(file)
 
 
 @pytest.mark.parametrize("ending", BINS)
@@ -133,7 +134,7 @@ def test_hostile_bins(
     file = tmp_path / f"bad.{ending}"
     file.write_bytes(np.array(header, dtype="<u4").tobytes() + bytes(n_bytes))
     with pytest.raises(ValueError, match=message) as caught:
-        datasets.read(file)
+        io.read(file)
     assert str(file) in str(caught.value)
 
 
@@ -143,7 +144,7 @@ def test_bins_without_a_header(tmp_path: Path, ending: str, content: bytes, mess
     file = tmp_path / f"bad.{ending}"
     file.write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        datasets.read(file)
+        io.read(file)
 
 
 @given(
@@ -159,7 +160,7 @@ def test_no_content_gives_anything_but_rows_or_a_value_error(
         file.write_bytes(start + content)
         message = str(file)
         try:
-            assert datasets.read(file).size > 0
+            assert io.read(file).size > 0
         except ValueError as error:
             message = str(error)
     assert str(file) in message
@@ -167,11 +168,11 @@ def test_no_content_gives_anything_but_rows_or_a_value_error(
 
 def test_the_genuine_siftsmall_files() -> None:
     folder = real_data("siftsmall_query.fvecs")
-    queries = datasets.read(folder / "siftsmall_query.fvecs", verify=True)
+    queries = io.read(folder / "siftsmall_query.fvecs", verify=True)
     assert queries.shape == (100, 128)
     assert queries.dtype == np.float32
     assert np.array_equal(queries, np.clip(queries.round(), 0, 255))
-    truth = datasets.read(folder / "siftsmall_groundtruth.ivecs", verify=True)
+    truth = io.read(folder / "siftsmall_groundtruth.ivecs", verify=True)
     assert truth.shape == (100, 100)
     assert truth.dtype == np.int32
     assert 0 <= truth.min() <= truth.max() < 10_000

@@ -19,7 +19,8 @@ from sklearn.utils.estimator_checks import check_transformer_get_feature_names_o
 
 import bitweigh
 from bitweigh import hashers, weighers
-from bitweigh.hashers import ITQ, LSH, Sign, files
+from bitweigh.hashers import ITQ, LSH, Sign
+from bitweigh.hashers import _files as files
 from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._files import from_bytes, to_bytes
 from bitweigh.weighers import Asym, InnerProduct, Wh

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
-from bitweigh.hashers import ITQ, LSH, Sign, estimator, itq
+from bitweigh.hashers import ITQ, LSH, Sign
+from bitweigh.hashers import _estimator as estimator
+from bitweigh.hashers import _itq as itq
 from bitweigh.hashers._base import Hasher
 
 # scikit-learn's checks that cannot apply to packed output, by name, each with the reason. None:

@@ -17,7 +17,8 @@ from test_vector_files import QUERIES, old_index
 
 import bitweigh
 from bitweigh._storage.manifest import digest_of
-from bitweigh.vector_index import VectorIndex, manifest
+from bitweigh._vectors import manifest
+from bitweigh.vector_index import VectorIndex
 
 
 @pytest.fixture(scope="module")

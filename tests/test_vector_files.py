@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import bitweigh
+from bitweigh._vectors import files, manifest
 from bitweigh.hashers import LSH
-from bitweigh.vector_index import VectorIndex, files, manifest
+from bitweigh.vector_index import VectorIndex
 from bitweigh.weighers import Asym
 
 RNG = np.random.default_rng(5)

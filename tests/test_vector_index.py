@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import bitweigh
-from bitweigh.hashers import ITQ, LSH, Sign, vectors
+from bitweigh.hashers import ITQ, LSH, Sign
+from bitweigh.hashers import _vectors as vectors
 from bitweigh.hashers._vectors import unit_rows
 from bitweigh.vector_index import VectorIndex
 from bitweigh.weighers import Asym, InnerProduct, Wh
