@@ -238,6 +238,7 @@ NB_MODULE(_core, m) {
     m.def("kernel_names", &kernel_names, "Kernels that this machine can run, fastest first.");
     bind_segments(m);
     bind_building(m);
+    bind_ranking(m);
     m.def("widen", &widen, "values"_a, "widened"_a.noconvert(),
           "Write each float32 into widened as float64, whatever the floating-point mode.");
     m.def("search", &search_segments, "segments"_a, "allowed"_a.none(), "costs"_a, "single"_a,

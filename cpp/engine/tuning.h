@@ -121,6 +121,12 @@ inline constexpr std::size_t probe_bytes = std::size_t{512} << 10;
 // by rows: a thread that starts late or a slow core then does not hold up the rest.
 inline constexpr std::size_t tasks_per_thread = 4;
 
+// A byte of a vector that is ranked takes as long as so many bytes of codes that are scanned.
+inline constexpr std::size_t ranking_bytes_factor = 8;
+// Of the next row to be ranked, so many bytes are fetched ahead; the processor follows with the
+// rest.
+inline constexpr std::size_t max_prefetched_bytes = 1024;
+
 // What tests may change, so that small inputs reach every path.
 struct Tuning {
     // Rows, spread evenly over all segments, that give the first bound: at least this many, and

@@ -1,0 +1,238 @@
+#include "engine/ranking.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <stdexcept>
+
+#include "engine/tuning.h"
+
+namespace bitweigh {
+
+float as_float(Half half) {
+    const auto bits = static_cast<std::uint32_t>(half);
+    const std::uint32_t magnitude = (bits & 0x7fff)
+                                    << 13;              // exponent and fraction where float's are
+    constexpr std::uint32_t rebias = (127 - 15) << 23;  // from half's exponent to float's
+    constexpr std::uint32_t least_normal = 113 << 23;   // 2^-14
+    // Below 2^-14 the fraction counts 2^-24: put behind 2^-14 it is exact, and that is taken off.
+    const float tiny =
+        std::bit_cast<float>(magnitude + least_normal) - std::bit_cast<float>(least_normal);
+    std::uint32_t normal = magnitude + rebias;
+    if (magnitude >= (31 << 23)) normal += rebias;  // infinity and NaN
+    const std::uint32_t unsigned_bits =
+        magnitude < (1 << 23) ? std::bit_cast<std::uint32_t>(tiny) : normal;
+    return std::bit_cast<float>(unsigned_bits | (bits & 0x8000) << 16);
+}
+
+namespace {
+
+// The sum of term(first) to term(first + n - 1), added in the order of NumPy's pairwise summation.
+//
+// Eight sums side by side are also what the vector units of every machine add.
+template <class Term>
+double pairwise_sum(std::size_t first, std::size_t n, const Term& term) {
+    constexpr std::size_t lanes = 8;
+    constexpr std::size_t max_leaf = 128;
+    if (n > max_leaf) {
+        const std::size_t half = n / 2 - n / 2 % lanes;
+        return pairwise_sum(first, half, term) + pairwise_sum(first + half, n - half, term);
+    }
+    // Whether this begins with 0 or, as NumPy does, with -0 makes no difference to a distance.
+    double sum = 0.0;
+    std::size_t i = 0;
+    if (n >= lanes) {
+        double lane[lanes];
+        for (std::size_t j = 0; j < lanes; ++j) lane[j] = term(first + j);
+        for (i = lanes; i + lanes <= n; i += lanes) {
+            for (std::size_t j = 0; j < lanes; ++j) lane[j] += term(first + i + j);
+        }
+        sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
+              ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    }
+    for (; i < n; ++i) sum += term(first + i);
+    return sum;
+}
+
+double euclidean(const float* v, const double* q, std::size_t n) {
+    return std::sqrt(pairwise_sum(0, n, [&](std::size_t i) {
+        const double gap = static_cast<double>(v[i]) - q[i];
+        return gap * gap;
+    }));
+}
+
+double cosine(const float* v, const double* q, std::size_t n) {
+    const double product =
+        pairwise_sum(0, n, [&](std::size_t i) { return static_cast<double>(v[i]) * q[i]; });
+    const double squares = pairwise_sum(0, n, [&](std::size_t i) {
+        const double value = v[i];
+        return value * value;
+    });
+    const double distance = 1.0 - product / std::sqrt(squares);
+    // Comparisons that leave a NaN as it is.
+    return distance < 0.0 ? 0.0 : distance > 2.0 ? 2.0 : distance;
+}
+
+// Distances to stored vectors, whose halves are widened into memory of its own.
+template <class Stored>
+class Meter {
+public:
+    Meter(VectorMetric metric, std::size_t n_features)
+        : metric_(metric), widened_(n_features), n_(n_features) {}
+
+    const float* floats_of(const float* row) { return row; }
+    const float* floats_of(const Half* row) {
+        for (std::size_t i = 0; i < n_; ++i) widened_[i] = as_float(row[i]);
+        return widened_.data();
+    }
+
+    double distance(const float* row, const double* query) const {
+        return metric_ == VectorMetric::euclidean ? euclidean(row, query, n_)
+                                                  : cosine(row, query, n_);
+    }
+
+private:
+    VectorMetric metric_;
+    std::vector<float> widened_;
+    std::size_t n_;
+};
+
+// Rows are read from all over a file: the next one is asked for while this one is summed.
+template <class Stored>
+void prefetch_row(const Stored* row, std::size_t n_features) {
+    constexpr std::size_t line_bytes = 64;
+    const auto* bytes = reinterpret_cast<const char*>(row);
+    const std::size_t n_bytes = std::min(n_features * sizeof(Stored), max_prefetched_bytes);
+    for (std::size_t i = 0; i < n_bytes; i += line_bytes) __builtin_prefetch(bytes + i);
+}
+
+std::size_t threads_for(const ThreadLimit& threads, double vector_bytes) {
+    const std::size_t limit = std::max<std::size_t>(1, threads.limit);
+    const double worth = vector_bytes * ranking_bytes_factor / bytes_per_thread;
+    if (!threads.capped || worth >= static_cast<double>(limit)) return limit;
+    return std::max<std::size_t>(1, static_cast<std::size_t>(worth));
+}
+
+// Calls work(first, end, checkpoint) for parts of 0 to n - 1, on so many threads.
+template <class Work>
+void in_parts(std::size_t n, std::size_t threads, const InterruptCheck& check, const Work& work) {
+    const std::size_t parts = std::min(n, threads == 1 ? 1 : threads * tasks_per_thread);
+    run_tasks(parts, threads, check, [&](std::size_t part, Checkpoint& checkpoint) {
+        const std::size_t step = (n + parts - 1) / parts;
+        work(std::min(n, part * step), std::min(n, (part + 1) * step), checkpoint);
+    });
+}
+
+template <class Stored>
+void check_row(const VectorTable<Stored>& table, std::int64_t row) {
+    if (row < 0 || static_cast<std::uint64_t>(row) >= table.n_rows()) {
+        throw std::out_of_range("no such row");
+    }
+}
+
+bool is_ranked_before(const Neighbour& a, const Neighbour& b) {
+    if (std::isnan(a.distance) || std::isnan(b.distance)) {
+        if (std::isnan(a.distance) != std::isnan(b.distance)) return std::isnan(b.distance);
+        return a.id < b.id;
+    }
+    return is_nearer(a, b);
+}
+
+// The candidates of one query after the other.
+template <class Stored>
+class Ranker {
+public:
+    Ranker(const VectorTable<Stored>& table, VectorMetric metric)
+        : table_(table), meter_(metric, table.n_features()) {}
+
+    // Sorts the k nearest of n candidates to the front of what it returns.
+    const std::vector<Neighbour>& rank(const double* query, const std::int64_t* rows, const Id* ids,
+                                       std::size_t n, std::size_t k, Checkpoint& checkpoint) {
+        found_.clear();
+        rows_.clear();
+        for (std::size_t i = 0; i < n; ++i) {
+            if (rows[i] < 0) continue;
+            check_row(table_, rows[i]);
+            rows_.push_back(table_.row(static_cast<std::size_t>(rows[i])));
+            found_.push_back({0.0, ids[i]});
+        }
+        const std::size_t n_features = table_.n_features();
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            if (i + 1 < rows_.size()) prefetch_row(rows_[i + 1], n_features);
+            found_[i].distance = meter_.distance(meter_.floats_of(rows_[i]), query);
+            checkpoint.done(n_features * sizeof(Stored) * ranking_bytes_factor);
+        }
+        const auto end = found_.begin() + static_cast<std::ptrdiff_t>(std::min(k, found_.size()));
+        std::partial_sort(found_.begin(), end, found_.end(), is_ranked_before);
+        return found_;
+    }
+
+private:
+    const VectorTable<Stored>& table_;
+    Meter<Stored> meter_;
+    std::vector<const Stored*> rows_;
+    std::vector<Neighbour> found_;
+};
+
+}  // namespace
+
+template <class Stored>
+void rank_candidates(const VectorTable<Stored>& table, const Queries& queries,
+                     const Candidates& candidates, VectorMetric metric, std::size_t k,
+                     double* distances, Id* ids, ThreadLimit threads, const InterruptCheck& check) {
+    const std::size_t n = candidates.per_query;
+    const std::size_t row_bytes = table.n_features() * sizeof(Stored);
+    const double work = static_cast<double>(queries.size) * static_cast<double>(n * row_bytes);
+    in_parts(queries.size, threads_for(threads, work), check,
+             [&](std::size_t first, std::size_t end, Checkpoint& checkpoint) {
+                 Ranker<Stored> ranker(table, metric);
+                 for (std::size_t q = first; q < end; ++q) {
+                     const double* query = queries.values + q * table.n_features();
+                     const std::vector<Neighbour>& ranked = ranker.rank(
+                         query, candidates.rows + q * n, candidates.ids + q * n, n, k, checkpoint);
+                     for (std::size_t i = 0; i < k; ++i) {
+                         const bool found = i < ranked.size();
+                         distances[q * k + i] = found ? ranked[i].distance : padding_distance;
+                         ids[q * k + i] = found ? ranked[i].id : padding_id;
+                     }
+                 }
+             });
+}
+
+template <class Stored>
+void write_distances(const VectorTable<Stored>& table, const Queries& queries,
+                     const std::int64_t* rows, std::size_t n_rows, VectorMetric metric,
+                     double* distances, ThreadLimit threads, const InterruptCheck& check) {
+    const std::size_t n_features = table.n_features();
+    const std::size_t row_bytes = n_features * sizeof(Stored);
+    const double work = static_cast<double>(queries.size) * static_cast<double>(n_rows * row_bytes);
+    in_parts(n_rows, threads_for(threads, work), check,
+             [&](std::size_t first, std::size_t end, Checkpoint& checkpoint) {
+                 Meter<Stored> meter(metric, n_features);
+                 for (std::size_t i = first; i < end; ++i) {
+                     check_row(table, rows[i]);
+                     const float* row =
+                         meter.floats_of(table.row(static_cast<std::size_t>(rows[i])));
+                     for (std::size_t q = 0; q < queries.size; ++q) {
+                         distances[q * n_rows + i] =
+                             meter.distance(row, queries.values + q * n_features);
+                         checkpoint.done(row_bytes * ranking_bytes_factor);
+                     }
+                 }
+             });
+}
+
+template void rank_candidates(const VectorTable<float>&, const Queries&, const Candidates&,
+                              VectorMetric, std::size_t, double*, Id*, ThreadLimit,
+                              const InterruptCheck&);
+template void rank_candidates(const VectorTable<Half>&, const Queries&, const Candidates&,
+                              VectorMetric, std::size_t, double*, Id*, ThreadLimit,
+                              const InterruptCheck&);
+template void write_distances(const VectorTable<float>&, const Queries&, const std::int64_t*,
+                              std::size_t, VectorMetric, double*, ThreadLimit,
+                              const InterruptCheck&);
+template void write_distances(const VectorTable<Half>&, const Queries&, const std::int64_t*,
+                              std::size_t, VectorMetric, double*, ThreadLimit,
+                              const InterruptCheck&);
+
+}  // namespace bitweigh
