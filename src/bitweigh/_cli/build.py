@@ -215,5 +215,5 @@ def _of_vectors(
         index.fit(rows, progress=Console(stderr=True).is_terminal)
     add_rows(index, rows, ids, source)
     index.compact()
-    index.index.build()
+    index.build()
     return index

@@ -41,7 +41,7 @@ from bitweigh.index import Index
 from bitweigh.index import load as load_index
 from bitweigh.typing import Ids
 
-__all__ = ["VectorState", "load", "save"]
+__all__ = ["VectorState", "checksum", "load", "save", "verify"]
 
 Data: TypeAlias = Callable[[], Iterable[memoryview]]
 
@@ -251,6 +251,24 @@ def load(path: str | os.PathLike[str], mapped: bool) -> VectorState:
     """What a folder holds; raises CorruptFileError where it is damaged."""
     folder = resolved(path)
     return undisturbed(folder, lambda: _load_once(folder, mapped))
+
+
+def checksum(folder: Path) -> str:
+    """Of the description of what the folder holds, which names everything else by its checksum."""
+    with open_plain(folder / NAME) as file:
+        return xxhash.xxh3_128_hexdigest(file.read())
+
+
+def verify(folder: Path) -> None:
+    """Compare the files of hasher, weigher and vectors with their checksums."""
+    entry = _matching(read(folder / NAME), _stored_checksum(folder))
+    if entry is None:
+        raise CorruptFileError(folder / NAME, f"does not describe what {CODES} holds")
+    for name in (entry.hasher, entry.weigher):
+        with open_plain(folder / name) as file:
+            _check_digest(file, folder / name, entry, MAX_BITS)
+    for array in entry.arrays() or ():
+        check_file(folder, array)
 
 
 def _load_once(folder: Path, mapped: bool) -> VectorState | None:
