@@ -25,11 +25,14 @@ from bitweigh._checks import (
     as_integer,
     as_k,
     as_n_bits,
+    as_optional_integer,
     as_radii,
 )
-from bitweigh._index.changing import survive_fork
+from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.explain import Explanation
 from bitweigh._index.filters import as_filter
+from bitweigh._index.request import NO_LIMIT, Request, nearest
+from bitweigh._index.request import within as codes_within
 from bitweigh._index.state import State
 from bitweigh._results import Memory, RangeResult, SearchResult
 from bitweigh._vectors import files
@@ -45,6 +48,7 @@ from bitweigh.hashers._estimator import not_fitted_error
 from bitweigh.hashers._vectors import as_vectors
 from bitweigh.index import Index
 from bitweigh.typing import (
+    BuildMode,
     HasherName,
     Ids,
     Method,
@@ -86,7 +90,7 @@ class VectorIndex:
         Keep the vectors, rounded to this, and rank candidates by their distance to the query.
     seed : int
         Draws the rows to learn from, and is the seed of what is named "itq", "lsh", "sign" or "wh".
-    bands, band_bits, memory_limit : int, optional
+    bands, band_bits, memory_limit, build
         As in :class:`Index`.
 
     Examples
@@ -114,6 +118,7 @@ class VectorIndex:
         bands: int | None = None,
         band_bits: int | None = None,
         memory_limit: int | None = None,
+        build: BuildMode = "auto",
     ) -> None:
         """Make an empty index that has learned nothing yet."""
         bits = MAX_DEFAULT_BITS if n_bits is None else as_n_bits(n_bits)
@@ -131,13 +136,14 @@ class VectorIndex:
             "bands": bands,
             "band_bits": band_bits,
             "memory_limit": memory_limit,
+            "build": build,
         }
         # Refuses what no index of so many bits would take; how many "sign" makes is not known yet.
         Index(self._hasher.get_params().get("n_bits", MAX_BITS), **self._options)
         self._state: VectorState | None = None
         self._source: _Source | None = None
         self._writing = threading.Lock()
-        survive_fork(self)  # type: ignore[arg-type]  # it needs the lock alone
+        renew_lock_after_fork(self)
 
     @property
     def index(self) -> Index:
@@ -332,7 +338,7 @@ class VectorIndex:
         with self._writing:
             state = self._fitted()
             index = state.index.copy()
-            count = index.remove(ids, missing=on_missing)
+            count = index.remove(ids, on_missing=on_missing)
             self._state = replace(state, index=index)
             return count
 
@@ -349,10 +355,10 @@ class VectorIndex:
                     kept = kept.only(index.ids)
             self._state = replace(state, index=index, vectors=kept)
 
-    def build(self) -> None:
-        """Build the bands of all codes that have none; see `Index.build`."""
+    def build(self, *, rebuild: bool = False, threads: int | None = None) -> None:
+        """Build the bands of all codes that have none, or of all; see `Index.build`."""
         with self._writing:
-            self._fitted().index.build()
+            self._fitted().index.build(rebuild=rebuild, threads=threads)
 
     def search(
         self,
@@ -405,9 +411,10 @@ class VectorIndex:
         n_codes = _codes_wanted(state, k, rerank_from)
         distances = np.empty((len(queries), k))
         ids = np.empty((len(queries), k), np.int64)
+        request = _request_for(state, threads, allow, deny)
         with bar(progress, "searching", len(queries)) as advance:
             for block, rows, costs in cost_blocks(state, queries):
-                found = state.index.search(costs, n_codes, threads=threads, allow=allow, deny=deny)
+                found = nearest(request._replace(costs=costs), n_codes)
                 if state.vectors is None:
                     distances[block], ids[block] = found.distances, found.ids
                 else:
@@ -475,8 +482,7 @@ class VectorIndex:
         state = self._fitted()
         queries, _ = as_queries(state, Q)
         radii = as_radii(radius, len(queries))
-        if limit is not None:
-            limit = as_integer(limit, "limit", 0, 2**62)
+        limit = as_optional_integer(limit, "limit", 0, NO_LIMIT)
         if by is not None:
             as_choice(by, "by", ("vectors", "codes"))
         if by == "vectors" and state.vectors is None:
@@ -484,10 +490,9 @@ class VectorIndex:
         if state.vectors is not None and by != "codes":
             wanted = as_filter(allow, deny)
             return within(state, state.vectors, queries, radii, limit, wanted, threads)
+        request = _request_for(state, threads, allow, deny)
         found = [
-            state.index.range_search(
-                costs, radii[block], limit=limit, threads=threads, allow=allow, deny=deny
-            )
+            codes_within(request._replace(costs=costs), radii[block], limit)
             for block, _, costs in cost_blocks(state, queries)
         ]
         counts = [np.diff(result.lims) for result in found]
@@ -670,7 +675,7 @@ class VectorIndex:
         folder = Path(path).resolve()
         before = files.checksum(folder) if mmap else None
         state = files.load(path, mmap)
-        options = state.index._growth.band_options
+        options = state.index._policy.band_options
         index = cls(
             n_bits=state.index.n_bits,
             hasher=state.hasher,
@@ -738,8 +743,16 @@ def _from_source(cls: type[AnyVectorIndex], folder: str, checksum: str) -> AnyVe
 def _from_attributes(cls: type[AnyVectorIndex], attributes: dict[str, Any]) -> AnyVectorIndex:
     index = cls.__new__(cls)
     vars(index).update(attributes, _source=None, _writing=threading.Lock())
-    survive_fork(index)  # type: ignore[arg-type]  # it needs the lock alone
+    renew_lock_after_fork(index)
     return index
+
+
+def _request_for(
+    state: VectorState, threads: int | None, allow: ArrayLike | None, deny: ArrayLike | None
+) -> Request:
+    """A search of the codes, complete but for the costs: the filter is made once for all of them."""
+    no_costs = np.empty((0, state.index.n_bits, 2))
+    return state.index._request(no_costs, False, threads, "auto", allow, deny)
 
 
 def _codes_wanted(state: VectorState, k: int, rerank_from: object) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh._index.changing import check_distinct, not_new
+from bitweigh._checks import check_distinct, id_in_use_error
 from bitweigh._vectors.hashing import row_blocks
 from bitweigh._vectors.progress import bar
 from bitweigh._vectors.state import VectorState
@@ -26,7 +26,7 @@ def check_ids(state: VectorState, ids: Ids, n_vectors: int, replacing: bool) -> 
     check_distinct(ids)
     used = state.index.contains(ids)
     if used.any() and not replacing:
-        raise not_new(ids, used, "vector")
+        raise id_in_use_error(ids, used, "vector")
 
 
 def with_vectors(

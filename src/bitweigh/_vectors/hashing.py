@@ -41,4 +41,4 @@ def cost_blocks(
     """Blocks of queries: which ones, the queries themselves (m, n_features), and their costs."""
     for first, block in row_blocks(state, queries, "Q"):
         costs = state.weigher._costs_block(state.hasher._project_block(block))
-        yield slice(first, first + len(block)), block, costs
+        yield slice(first, first + len(block)), block, np.ascontiguousarray(costs, np.float64)
