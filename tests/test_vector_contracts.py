@@ -33,7 +33,7 @@ CODE = np.zeros((1, 2), dtype=np.uint8)
     "change",
     [
         lambda codes: codes.add(CODE),
-        lambda codes: codes.replace([0], CODE),
+        lambda codes: codes.replace(CODE, [0]),
         lambda codes: codes.remove([0]),
         lambda codes: codes.merge(bitweigh.Index(10)),
         lambda codes: codes.reset(),

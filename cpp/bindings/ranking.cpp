@@ -5,9 +5,9 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
-#include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "bindings/arrays.h"
 #include "bindings/interruptible.h"
@@ -21,14 +21,17 @@ namespace {
 
 using VectorArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+// The arrays that rows are numbered through.
+using Vectors = nb::typed<nb::sequence, nb::object>;
+
 // Calls work(table) with the rows of all arrays, which must be of one dtype, float16 or float32.
 template <class Work>
-void with_table(const nb::sequence& arrays, std::size_t n_features, const Work& work) {
+void with_table(const Vectors& arrays, std::size_t n_features, const Work& work) {
     VectorTable<float> floats(n_features);
     VectorTable<Half> halves(n_features);
+    std::vector<VectorArray> alive;  // whatever becomes of the caller's sequence meanwhile
     for (nb::handle object : arrays) {
-        // The caller's sequence keeps the array alive.
-        const auto array = nb::cast<VectorArray>(object);
+        const auto& array = alive.emplace_back(nb::cast<VectorArray>(object));
         if (array.shape(1) != n_features) {
             throw std::invalid_argument("the vectors have another width than the queries");
         }
@@ -54,11 +57,10 @@ VectorMetric metric_named(const std::string& name) {
     return name == "cosine" ? VectorMetric::cosine : VectorMetric::euclidean;
 }
 
-using Queries2 = Input<double, 2>;
-
-void rank(const nb::sequence& vectors, const Queries2& queries, const Input<std::int64_t, 2>& rows,
-          const Input<Id, 2>& ids, const std::string& metric, std::size_t threads, bool cap_threads,
-          const Output<double, 2>& distances, const Output<Id, 2>& nearest) {
+void rank(const Vectors& vectors, const Input<double, 2>& queries,
+          const Input<std::int64_t, 2>& rows, const Input<Id, 2>& ids, const std::string& metric,
+          std::size_t threads, bool cap_threads, const Output<double, 2>& distances,
+          const Output<Id, 2>& nearest) {
     const std::size_t n_queries = queries.shape(0), k = distances.shape(1);
     if (rows.shape(0) != n_queries || ids.shape(0) != n_queries || ids.shape(1) != rows.shape(1) ||
         distances.shape(0) != n_queries || nearest.shape(0) != n_queries || nearest.shape(1) != k) {
@@ -73,7 +75,7 @@ void rank(const nb::sequence& vectors, const Queries2& queries, const Input<std:
     });
 }
 
-void distances_to(const nb::sequence& vectors, const Queries2& queries,
+void distances_to(const Vectors& vectors, const Input<double, 2>& queries,
                   const Input<std::int64_t, 1>& rows, const std::string& metric,
                   std::size_t threads, bool cap_threads, const Output<double, 2>& distances) {
     if (distances.shape(0) != queries.shape(0) || distances.shape(1) != rows.shape(0)) {

@@ -21,8 +21,6 @@ enum class VectorMetric { euclidean, cosine };
 // Bits of an IEEE half, the numbers of float16.
 enum class Half : std::uint16_t {};
 
-float as_float(Half half);
-
 // Vectors of float or Half in one or more arrays, numbered through all of them.
 template <class Stored>
 class VectorTable {

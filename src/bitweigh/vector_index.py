@@ -653,7 +653,9 @@ class VectorIndex:
         files.save(self._fitted(), path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], mmap: bool = False) -> Self:
+    def load(
+        cls, path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | None = None
+    ) -> Self:
         """Load an index from the folder that it was saved to.
 
         Parameters
@@ -662,7 +664,10 @@ class VectorIndex:
             The folder.
         mmap : bool
             Leave codes and vectors in their files, and read them when they are needed. Else codes
-            are read and vectors copied to a temporary file, and all compared with their checksums.
+            are read and vectors copied to a temporary file.
+        verify : bool, optional
+            Whether to `verify` what is mapped; by default not. What is read is always compared with
+            its checksums.
 
         Raises
         ------
@@ -690,6 +695,8 @@ class VectorIndex:
         index._state = state
         if before is not None and before == files.checksum(folder):
             index._source = _Source(folder, before, state)
+        if mmap and verify:
+            index.verify()
         return index
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
@@ -750,7 +757,7 @@ def _from_attributes(cls: type[AnyVectorIndex], attributes: dict[str, Any]) -> A
 def _request_for(
     state: VectorState, threads: int | None, allow: ArrayLike | None, deny: ArrayLike | None
 ) -> Request:
-    """A search of the codes, complete but for the costs: the filter is made once for all of them."""
+    """A search of the codes, complete but for the costs, so that a filter is made only once."""
     no_costs = np.empty((0, state.index.n_bits, 2))
     return state.index._request(no_costs, False, threads, "auto", allow, deny)
 

@@ -12,7 +12,7 @@ from bitweigh.hashers._itq import ITQ
 from bitweigh.hashers._lsh import LSH
 from bitweigh.hashers._sign import Sign
 
-__all__ = ["ITQ", "LSH", "Sign", "load"]
+__all__ = ["ITQ", "LSH", "Hasher", "Sign", "load"]
 
 KINDS: tuple[type[Hasher], ...] = (ITQ, LSH, Sign)
 
