@@ -125,7 +125,8 @@ def euclidean_top(X: ArrayLike, queries: ArrayLike, k: int) -> Ids:
         raise TypeError(f"X and queries must be real numbers, got {rows.dtype} and {wanted.dtype}")
     if rows.ndim != 2 or wanted.ndim != 2 or rows.shape[1] != wanted.shape[1]:
         raise ValueError(
-            f"X and queries must have shapes (n, d) and (nq, d), got {rows.shape} and {wanted.shape}"
+            "X and queries must have shapes (n, d) and (nq, d), got "
+            f"{rows.shape} and {wanted.shape}"
         )
     k = as_integer(k, "k", 1, len(rows))
     top = np.empty((len(wanted), k), dtype=np.int64)
