@@ -53,7 +53,7 @@ CPP_LAYERS = [
     {"engine/scan_query"},
     {"engine/probe_query"},
     {"engine/tiles"},
-    {"engine/search", "engine/range_search"},
+    {"engine/search", "engine/range_search", "engine/ranking"},
     {"paper"},
     {"bindings", "tests"},
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 import bitweigh
 from bitweigh import VectorIndex
 from bitweigh._vectors.learning import MAX_DEFAULT_BITS
+from bitweigh._vectors.store import Vectors
+from bitweigh.errors import CorruptFileError
 
 RNG = np.random.default_rng(0)
 DATA = RNG.standard_normal((400, 12)).astype(np.float32)
@@ -215,3 +218,98 @@ def test_an_id_in_use_is_that_of_a_vector_and_is_seen_before_anything_is_hashed(
         index.add(wrong, ids=[900, 7])
     with pytest.raises(ValueError, match=r"ids\[1\] = 900 is the same as ids\[0\]"):
         index.add(wrong, ids=[900, 900])
+
+
+def test_the_costs_are_those_of_hasher_and_weigher() -> None:
+    for metric in ("euclidean", "cosine"):
+        index = made(metric=metric)
+        rows = QUERIES.astype(np.float64)
+        if metric == "cosine":
+            rows /= np.sqrt((rows**2).sum(axis=1, keepdims=True))
+        expected = index.weigher.costs(index.hasher.project(rows))
+        np.testing.assert_allclose(index.costs(QUERIES), expected, rtol=1e-12)
+        np.testing.assert_array_equal(index.costs(QUERIES[1]), index.costs(QUERIES)[1])
+    assert index.costs(np.empty((0, 12))).shape == (0, 10, 2)
+
+
+def test_a_filter_is_made_once_for_all_blocks_of_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bitweigh._index import request
+
+    index = made()
+    expected = (
+        index.search(QUERIES, 3, deny=[1, 2]),
+        index.range_search(QUERIES, 3.0, by="codes", deny=[1, 2]),
+    )
+    filters: list[object] = []
+    make = request.allowed_in
+    monkeypatch.setattr(request, "allowed_in", lambda *given: filters.append(given) or make(*given))
+    monkeypatch.setattr("bitweigh.hashers._vectors.BLOCK_VALUES", 12)  # a query at a time
+    found = index.search(QUERIES, 3, deny=[1, 2])
+    assert len(filters) == 1
+    np.testing.assert_array_equal(found.ids, expected[0].ids)
+    found_within = index.range_search(QUERIES, 3.0, by="codes", deny=[1, 2])
+    assert len(filters) == 2
+    np.testing.assert_array_equal(found_within.ids, expected[1].ids)
+
+
+def test_rows_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = made()
+    looks: list[object] = []
+    isfinite = np.isfinite
+    monkeypatch.setattr("numpy.isfinite", lambda array: looks.append(array) or isfinite(array))
+    index.search(QUERIES, 3)
+    assert len(looks) == 1
+    index.range_search(QUERIES, 3.0)
+    assert len(looks) == 2
+
+
+def test_explaining_tells_of_the_search_for_all_candidates() -> None:
+    index = made()
+    assert index.explain(QUERIES[0], 3).k == 100
+    assert index.explain(QUERIES[0], 3, rerank_from=40).k == 40
+    assert made(rerank=None).explain(QUERIES[0], 3).k == 3
+    index.build()
+    assert index.explain(QUERIES[0], 3, rerank_from=3, method="probe").counters["probes"] > 0
+    with pytest.raises(ValueError, match=r"q must be one query, \(n_features,\), got \(5, 12\)"):
+        index.explain(QUERIES, 3)
+
+
+def test_bands_are_built_again_where_that_is_asked_for() -> None:
+    index = made(build="manual")
+    assert index.memory().directories == 0
+    index.build(threads=1)
+    built = index.memory()
+    assert built.directories > 0
+    index.build(rebuild=True)
+    assert index.memory() == built
+
+
+def test_verifying_finds_ids_without_vectors_and_vectors_that_are_not_finite() -> None:
+    index = made()
+    index.remove([7])
+    index.verify()
+    state = index._fitted()
+    assert state.vectors is not None
+    index._state = replace(state, vectors=state.vectors.only(np.arange(399)))
+    with pytest.raises(CorruptFileError, match="the id 399 has no vector"):
+        index.verify()
+    wrong = DATA.copy()
+    wrong[30, 2] = np.nan
+    index._state = replace(state, vectors=Vectors.of_arrays(np.arange(400), wrong))
+    with pytest.raises(CorruptFileError, match="must hold finite numbers"):
+        index.verify()
+
+
+@pytest.mark.parametrize("kind", ["vectors", "ids", "hasher", "weigher"])
+def test_verifying_a_mapped_index_finds_files_that_have_changed(kind: str, tmp_path: Path) -> None:
+    made().save(tmp_path)
+    index = VectorIndex.load(tmp_path, mmap=True, verify=True)
+    index.verify()
+    (path,) = tmp_path.glob(f"{kind}-*")
+    with path.open("r+b") as file:
+        file.seek(-5, 2)
+        last = file.read(1)
+        file.seek(-5, 2)
+        file.write(bytes([last[0] ^ 1]))
+    with pytest.raises(CorruptFileError, match=f"{kind}-"):
+        index.verify()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 from typing import Any
 
@@ -338,11 +337,6 @@ def test_a_bar_is_shown_to_those_who_ask(capsys: pytest.CaptureFixture[str]) -> 
     assert same(found, index.search(QUERIES, 3))
     shown = capsys.readouterr()
     assert shown.out == ""
-
-
-def test_what_cannot_be_pickled_says_what_to_do() -> None:
-    with pytest.raises(TypeError, match="save it to a folder, and load that"):
-        pickle.dumps(made())
 
 
 def test_weights_and_reranking_find_more_of_the_true_neighbours(
