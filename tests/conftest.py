@@ -8,7 +8,7 @@ import os
 # other, and the small products here are faster without them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from hypothesis import HealthCheck, settings  # noqa: E402
+from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "bitweigh",
