@@ -65,7 +65,7 @@ def examples(command: Any) -> list[str]:
 def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a script that calls `bitweigh` and `python`, as they are in this environment."""
     ours = (
-        f'bitweigh() {{ "{sys.executable}" -m bitweigh._cli "$@"; }}\n'
+        f'bitweigh() {{ "{sys.executable}" -m bitweigh "$@"; }}\n'
         f'python() {{ "{sys.executable}" "$@"; }}\n'
     )
     bash = shutil.which("bash")

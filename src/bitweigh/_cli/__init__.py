@@ -1,4 +1,4 @@
-"""The command line, `bitweigh`: one module per command group. Needs the extra "cli"."""
+"""The command line, `bitweigh`: a module for each group of commands. Needs the extra "cli"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; says how to install it where its packages are missing."""
+    """Run the command line; where its packages are missing, say how to install them."""
     try:
         from bitweigh._cli.app import app
     except ImportError as error:
