@@ -167,7 +167,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
         "a damaged index",
         ("verify", "damaged"),
         1,
-        "restore the folder, or build",
+        "restore the folder from a backup, or build the index again",
     ),
     ("unknown command", ("serch", "index"), 2, "Did you mean 'search'"),
     ("unknown option before", ("--verbose", "info", "index"), 2, "--verbose"),
@@ -177,7 +177,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
         "codes in use",
         ("add", "index", "codes.npy", "--ids", "ids.npy"),
         1,
-        "index has the id 0 already; --replace",
+        "index already has the id 0; --replace",
     ),
     (
         "longer codes",
@@ -209,7 +209,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
         "wrong costs",
         ("search", "index", "floats.npy"),
         1,
-        "floats.npy: floats are queries of one number for each of the 32 bits",
+        "floats.npy: float queries have one number for each of the 32 bits",
     ),
     ("NaN costs", ("search", "index", "costs.npy"), 1, "is nan, every cost must be finite"),
     (
@@ -222,7 +222,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
         "weights by query",
         ("search", "index", "codes.npy", "--weights", "cube.npy"),
         1,
-        "what differs by query goes into the queries, with --costs",
+        "weights that differ by query go into QUERIES, with --costs",
     ),
     (
         "two ways",
@@ -254,7 +254,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
         1,
         "there is no folder no",
     ),
-    ("no queries", ("search", "index"), 2, "Missing argument"),
+    ("no queries", ("search", "index"), 2, "give QUERIES, a file or - for stdin, or --id"),
 ]
 
 

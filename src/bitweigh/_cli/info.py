@@ -90,9 +90,6 @@ def _described(index: AnyIndex, facts: dict[str, object]) -> str:
             f"distance       {index.metric}",
             f"ranked by      {kept}",
         ]
-    if len(index):
-        ids = index.ids
-        lines.append(f"ids            {ids[0]} to {ids[-1]}")
     banded = facts["bytes_of_bands"] != 0
     lines += [
         f"on disk        {sizes['bytes_on_disk']}",
