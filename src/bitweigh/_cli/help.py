@@ -14,12 +14,12 @@ __all__ = ["PlainHelp", "pasteable"]
 class PlainHelp(TyperGroup):
     """A group of commands; neither its help nor theirs writes `<bool>` behind a flag."""
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
-        """Look up a command by its name."""
-        command = super().get_command(ctx, cmd_name)
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
+        """Find the command that the arguments begin with."""
+        name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             _hide_flag_types(command, ctx)
-        return command
+        return name, command, rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """Write the help of the group itself."""
