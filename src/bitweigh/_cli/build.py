@@ -186,7 +186,8 @@ def _empty_code_index(
     check_codes(source, rows, bits)
     n_bits = _guess_bits(source, rows) if bits is None else bits
     _check_bands(options["bands"], n_bits)
-    return Index(n_bits, bitorder=bitorder, **options)
+    # Bands are built once, after all rows have come.
+    return Index(n_bits, bitorder=bitorder, build="manual", **options)
 
 
 def _check_bands(bands: int | None, n_bits: int) -> None:

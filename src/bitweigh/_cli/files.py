@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh._checks import as_ids
-from bitweigh._index.growth import first_repeated
+from bitweigh._checks import as_ids, first_repeated
 from bitweigh.typing import Ids
 
 __all__ = [

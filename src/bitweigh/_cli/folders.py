@@ -41,8 +41,7 @@ ROWS_AT_ONCE = 1 << 18
 
 def open_index(folder: Path, *, mmap: bool = False) -> AnyIndex:
     """The index in a folder, of codes or of vectors; every byte is checked unless mapped."""
-    if kind_stored(folder) == "vector":
-        return VectorIndex.load(folder, mmap=mmap)
+    kind_stored(folder)  # says what to do where there is no index
     return load(folder, mmap=mmap)
 
 

@@ -38,12 +38,10 @@ class Writer(ABC):
 
     def write(self, result: AnyResult, names: NDArray[Any] | None = None) -> None:
         """Write the answers to the next queries; `names` are for the column `query`."""
-        from bitweigh.frames import to_frame
-
         count = len(result.lims) - 1 if isinstance(result, RangeResult) else len(result.ids)
         if names is None:
             names = np.arange(self.queries, self.queries + count)
-        columns = to_frame(result, "dict", names)
+        columns = result.to_frame("dict", queries=names)
         self.put(columns)
         self.queries += count
         self.rows += len(columns["id"])
