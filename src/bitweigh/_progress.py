@@ -18,6 +18,9 @@ class ProgressBar:
     could if this were a generator.
     """
 
+    _display: Any = None
+    """rich's display while it is to be shown; here for a Ctrl-C at the start of `__init__`."""
+
     def __init__(
         self, doing: str, total: int | None = None, *, unit: str = "", shown: bool | None = None
     ) -> None:
@@ -26,7 +29,6 @@ class ProgressBar:
         Without `total` it only says that work is going on. `unit` names what is counted, for the
         rate. By default a bar is shown only on a terminal.
         """
-        self._display: Any = None
         self._unit = unit
         if shown is False:
             return
