@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_cases import done, plain, run
+from cli_cases import done, plain, run, shell
 
 import bitweigh
 from bitweigh._cli import change, folders
@@ -261,3 +261,21 @@ def test_sizes_have_the_usual_suffixes(text: str, expected: int) -> None:
 def test_other_sizes_are_refused(text: str) -> None:
     line = refused("build", "codes.npy", "--codes", "-o", "new", f"--memory-limit={text}")
     assert f"'--memory-limit': expected bytes, as in 800M, 4G or 4GiB, got {text!r}" in line
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "parquet"])
+@pytest.mark.parametrize("blocks", [1, 560])
+def test_a_full_disk_leaves_no_export_and_is_told_in_one_line(
+    ending: str, blocks: int, here: Path
+) -> None:
+    pytest.importorskip("pyarrow")
+    np.save("many.npy", np.random.default_rng(0).integers(0, 256, (9000, 64), dtype=np.uint8))
+    done("build", "many.npy", "--codes", "-o", "many")
+    # In a process of its own: what is left behind there is complained about on stderr, too.
+    script = f"(ulimit -f {blocks}; trap '' XFSZ; bitweigh export many -o all.{ending})"
+    result = shell(script, here)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"error: all.{ending}: File too large; make room there")
+    assert not list(here.glob("*.part"))
+    assert not Path(f"all.{ending}").exists()

@@ -6,6 +6,7 @@ import io
 import time
 import zipfile
 from abc import ABC, abstractmethod
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -62,12 +63,11 @@ def export_command(
         ProgressBar("exporting", len(ids), unit="rows") as bar,
     ):
         first = stored_rows(source, ids[:1])
-        writer = kind(file, kind_of(source), ids, first.dtype, first.shape[1])
-        for start_row in range(0, len(ids), ROWS_AT_ONCE):
-            part = ids[start_row : start_row + ROWS_AT_ONCE]
-            writer.write(part, stored_rows(source, part))
-            bar.advance(len(part))
-        writer.finish()
+        with closing(kind(file, kind_of(source), ids, first.dtype, first.shape[1])) as writer:
+            for start_row in range(0, len(ids), ROWS_AT_ONCE):
+                part = ids[start_row : start_row + ROWS_AT_ONCE]
+                writer.write(part, stored_rows(source, part))
+                bar.advance(len(part))
     seconds = time.perf_counter() - start
     report(
         f"{out}: {counted(len(ids), kind_of(source))} of {folder}, in {seconds:.1f} s",
@@ -94,8 +94,8 @@ class _Writer(ABC):
         """Write the next rows."""
 
     @abstractmethod
-    def finish(self) -> None:
-        """Complete the file."""
+    def close(self) -> None:
+        """Complete the file; also after an error, when the file is about to be removed."""
 
 
 class _Npy(_Writer):
@@ -112,7 +112,7 @@ class _Npy(_Writer):
     def write(self, ids: Ids, rows: NDArray[Any]) -> None:  # noqa: ARG002
         self.array.write(np.ascontiguousarray(rows).data)
 
-    def finish(self) -> None:
+    def close(self) -> None:
         pass
 
 
@@ -123,12 +123,12 @@ class _Npz(_Npy):
         self.archive = zipfile.ZipFile(self.file, "w")
         return self.archive.open(f"{self.kind}s.npy", "w", force_zip64=True)
 
-    def finish(self) -> None:
-        self.array.close()
-        with self.archive.open("ids.npy", "w", force_zip64=True) as array:
-            array.write(_npy_header(self.ids.shape, self.ids.dtype))
-            array.write(np.ascontiguousarray(self.ids).data)
-        self.archive.close()
+    def close(self) -> None:
+        with self.archive:
+            self.array.close()
+            with self.archive.open("ids.npy", "w", force_zip64=True) as array:
+                array.write(_npy_header(self.ids.shape, self.ids.dtype))
+                array.write(np.ascontiguousarray(self.ids).data)
 
 
 class _Parquet(_Writer):
@@ -162,7 +162,7 @@ class _Parquet(_Writer):
         columns = [self.pyarrow.array(ids), column]
         self.parquet.write_table(self.pyarrow.table(columns, schema=self.parquet.schema))
 
-    def finish(self) -> None:
+    def close(self) -> None:
         self.parquet.close()
 
 

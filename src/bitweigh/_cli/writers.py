@@ -235,6 +235,8 @@ class _Output(io.FileIO):
         try:
             return int(super().write(data))
         except OSError as error:
+            # Formats that write an end when they are closed need not fail once more.
+            self.give_up()
             raise self._explained(error) from None
 
     def give_up(self) -> None:
