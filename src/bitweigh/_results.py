@@ -94,7 +94,7 @@ class SearchResult(Neighbours):
         (['first', 'first'], [1, 2], [1, 0])
 
         """
-        from bitweigh.frames._output import frame_of_rows
+        from bitweigh._tables import frame_of_rows
 
         return frame_of_rows(self.ids, {"distance": self.distances}, kind, queries)
 
@@ -112,7 +112,7 @@ class RangeResult(_Matches):
 
     def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
         """A table with a row for each code, as `SearchResult.to_frame` makes it."""
-        from bitweigh.frames._output import frame_of_runs
+        from bitweigh._tables import frame_of_runs
 
         return frame_of_runs(self.lims, self.ids, {"distance": self.distances}, kind, queries)
 
@@ -126,7 +126,7 @@ class ScoredResult(_Scored):
 
     def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
         """A table as `SearchResult.to_frame` makes it, with a column `score` for `distance`."""
-        from bitweigh.frames._output import frame_of_rows
+        from bitweigh._tables import frame_of_rows
 
         return frame_of_rows(self.ids, {"score": self.scores}, kind, queries)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import as_choice, taken_array
-from bitweigh.frames._sources import Frame, optional
+from bitweigh._optional import optional
 from bitweigh.typing import FrameKind
 
 __all__ = ["frame_of_rows", "frame_of_runs"]
@@ -22,7 +24,7 @@ def frame_of_rows(
     values: dict[str, NDArray[np.float64]],
     kind: FrameKind,
     queries: ArrayLike | None,
-) -> Frame:
+) -> Any:  # noqa: ANN401 a table of a package that may not be installed
     """A table of padded answers, ids and values (nq, k) or (k,); padding has the id -1."""
     rows = np.atleast_2d(ids)
     present = rows >= 0
@@ -37,7 +39,7 @@ def frame_of_runs(
     values: dict[str, NDArray[np.float64]],
     kind: FrameKind,
     queries: ArrayLike | None,
-) -> Frame:
+) -> Any:  # noqa: ANN401 a table of a package that may not be installed
     """A table of answers that follow each other; those of query q are at lims[q] to lims[q + 1]."""
     package = as_choice(kind, "kind", KINDS)
     counts = np.diff(lims)
