@@ -59,7 +59,7 @@ def test_merge_replaces_rows_if_told_to() -> None:
 
 
 def test_merge_takes_many_rows_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change, "ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(folders, "_BYTES_AT_ONCE", 256)
     expected = codes_of("more") | codes_of("index")
     facts = json.loads(done("merge", "more", "index", "--replace", "--json"))
     assert facts == {"folder": "more", "added": 298, "replaced": 2, "rows": 303}
@@ -157,7 +157,7 @@ def test_an_exported_index_can_be_built_again(
     ending: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr("bitweigh._cli.export.ROWS_AT_ONCE", rows)
+    monkeypatch.setattr("bitweigh._cli.folders._ROWS_AT_ONCE", rows)
     done("merge", "index", "more", "--replace")
     told = done("export", "index", "-o", f"all.{ending}")
     assert told.startswith(f"all.{ending}: 303 codes of index, in ")
@@ -173,7 +173,7 @@ def test_exported_vectors_are_those_that_were_kept(
     ending: str, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr("bitweigh._cli.export.ROWS_AT_ONCE", 64)
+    monkeypatch.setattr("bitweigh._cli.folders._ROWS_AT_ONCE", 64)
     done("build", "vectors.npy", *LSH, "--rerank", precision, "-o", "near")
     facts = json.loads(done("export", "near", "-o", f"all.{ending}", "--json"))
     assert (facts["holds"], facts["rows"]) == ("vectors", 200)

@@ -61,7 +61,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 NEW = ("--codes", "-o", "new")
 WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
     # build
-    ("no such file", ("build", "nothing.npy", *NEW), 1, "nothing.npy: there is no such file"),
+    ("no such file", ("build", "nothing.npy", *NEW), 1, "nothing.npy: no such file"),
     ("unknown ending", ("build", "words.txt", *NEW), 1, "words.txt: the name must end in one of"),
     ("not an npy file", ("build", "notes.npy", *NEW), 1, "notes.npy: truncated, or not an npy"),
     ("an empty file", ("build", "empty.npy", *NEW), 1, "empty.npy: the file is empty"),

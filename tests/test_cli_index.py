@@ -108,7 +108,7 @@ def test_build_takes_bits_order_and_ids() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_many_rows_are_added_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitweigh._cli.folders.ROWS_AT_ONCE", 64)
+    monkeypatch.setattr("bitweigh._cli.folders._ROWS_AT_ONCE", 64)
     np.save("ids.npy", np.arange(300)[::-1])
     done("build", "codes.npy", "--codes", "--ids", "ids.npy", "-o", "parts")
     assert np.array_equal(bitweigh.load("parts").codes_of(np.arange(300)[::-1]), CODES)

@@ -18,7 +18,6 @@ from bitweigh import Index, VectorIndex
 from bitweigh._checks import as_ids
 from bitweigh._cli.files import check_codes, read_ids, read_new_rows
 from bitweigh._cli.folders import (
-    ROWS_AT_ONCE,
     AnyIndex,
     add_rows,
     changing,
@@ -26,7 +25,7 @@ from bitweigh._cli.folders import (
     kind_stored,
     open_index,
     size_on_disk,
-    stored_rows,
+    stored_parts,
 )
 from bitweigh._cli.options import Columns, Folder, IdColumn, IdsFile, Member
 from bitweigh._cli.output import Json, counted, readable_bytes, report
@@ -135,9 +134,8 @@ def merge_command(
             _refuse_used(folder, index, ids)
         before = len(index)
         with ProgressBar("merging", len(ids), unit="rows") as bar:
-            for first in range(0, len(ids), ROWS_AT_ONCE):
-                part = ids[first : first + ROWS_AT_ONCE]
-                index.add(stored_rows(added, part), part, on_duplicate="replace")
+            for part, rows in stored_parts(added, ids):
+                index.add(rows, part, on_duplicate="replace")
                 bar.advance(len(part))
         index.build()
         index.save(folder)

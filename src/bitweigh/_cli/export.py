@@ -15,10 +15,10 @@ import typer
 from numpy.typing import NDArray
 
 from bitweigh import VectorIndex
-from bitweigh._cli.folders import ROWS_AT_ONCE, AnyIndex, codes_in, kind_of, open_index, stored_rows
+from bitweigh._cli.folders import AnyIndex, codes_in, kind_of, open_index, stored_parts, stored_rows
 from bitweigh._cli.options import Folder
 from bitweigh._cli.output import Json, counted, report
-from bitweigh._cli.writers import open_output
+from bitweigh._cli.writers import open_output, pyarrow_for_parquet
 from bitweigh._progress import ProgressBar
 from bitweigh.typing import Ids
 
@@ -64,9 +64,8 @@ def export_command(
     ):
         first = stored_rows(source, ids[:1])
         with closing(kind(file, kind_of(source), ids, first.dtype, first.shape[1])) as writer:
-            for start_row in range(0, len(ids), ROWS_AT_ONCE):
-                part = ids[start_row : start_row + ROWS_AT_ONCE]
-                writer.write(part, stored_rows(source, part))
+            for part, rows in stored_parts(source, ids):
+                writer.write(part, rows)
                 bar.advance(len(part))
     seconds = time.perf_counter() - start
     report(
@@ -136,11 +135,7 @@ class _Parquet(_Writer):
 
     def __init__(self, *arguments: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments)
-        try:
-            import pyarrow.parquet
-        except ImportError:
-            raise ImportError("parquet needs pyarrow: pip install 'bitweigh[frames]'") from None
-        self.pyarrow = pyarrow
+        self.pyarrow = pyarrow = pyarrow_for_parquet()
         value = (
             pyarrow.binary(self.width)
             if self.kind == "code"

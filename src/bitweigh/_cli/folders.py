@@ -18,7 +18,6 @@ from bitweigh._progress import ProgressBar
 from bitweigh.typing import Ids
 
 __all__ = [
-    "ROWS_AT_ONCE",
     "AnyIndex",
     "RowKind",
     "add_rows",
@@ -28,6 +27,7 @@ __all__ = [
     "kind_stored",
     "open_index",
     "size_on_disk",
+    "stored_parts",
     "stored_rows",
 ]
 
@@ -35,8 +35,9 @@ AnyIndex: TypeAlias = Index | VectorIndex
 RowKind: TypeAlias = Literal["code", "vector"]
 """What the rows of an index are."""
 
-# Rows between two steps of a progress bar.
-ROWS_AT_ONCE = 1 << 18
+# Rows between two steps of a progress bar, and bytes of them where they are copied.
+_ROWS_AT_ONCE = 1 << 18
+_BYTES_AT_ONCE = 1 << 26
 
 
 def open_index(folder: Path, *, mmap: bool = False) -> AnyIndex:
@@ -94,6 +95,17 @@ def stored_rows(index: AnyIndex, ids: Ids) -> NDArray[Any]:
     return index.codes_of(ids) if isinstance(index, Index) else index.vectors_of(ids)
 
 
+def stored_parts(index: AnyIndex, ids: Ids) -> Iterator[tuple[Ids, NDArray[Any]]]:
+    """Ids and their rows as the index stores them, in parts that fit into memory."""
+    if len(ids) == 0:
+        return
+    row_bytes = stored_rows(index, ids[:1]).nbytes
+    step = max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // row_bytes))
+    for first in range(0, len(ids), step):
+        part = ids[first : first + step]
+        yield part, stored_rows(index, part)
+
+
 def size_on_disk(folder: Path) -> int:
     """Bytes of all files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -104,8 +116,8 @@ def add_rows(
 ) -> None:
     """Add rows of a file in parts, with a progress bar."""
     with ProgressBar("adding", len(rows), unit="rows") as bar:
-        for first in range(0, len(rows), ROWS_AT_ONCE):
-            part = slice(first, first + ROWS_AT_ONCE)
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
             with prefix_errors(path, first):
                 index.add(
                     rows[part],

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bitweigh import RangeResult, SearchResult
 
-__all__ = ["StdoutFormat", "Writer", "open_output", "open_writer"]
+__all__ = ["StdoutFormat", "Writer", "open_output", "open_writer", "pyarrow_for_parquet"]
 
 AnyResult: TypeAlias = SearchResult | RangeResult
 StdoutFormat: TypeAlias = Literal["jsonl", "csv"]
@@ -86,11 +86,7 @@ class _Jsonl(_Text):
 class _Parquet(Writer):
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()
-        try:
-            import pyarrow.parquet
-        except ImportError:
-            raise ImportError("parquet needs pyarrow: pip install 'bitweigh[frames]'") from None
-        self.pyarrow = pyarrow
+        self.pyarrow = pyarrow_for_parquet()
         self.file = file
         self.parquet: Any = None
 
@@ -162,6 +158,15 @@ _FORMATS: dict[str, Any] = {
     ".npy": _Npy,
     ".npz": _Npz,
 }
+
+
+def pyarrow_for_parquet() -> Any:  # noqa: ANN401
+    """The package pyarrow, with `pyarrow.parquet`."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError("parquet needs pyarrow: pip install 'bitweigh[frames]'") from None
+    return pyarrow
 
 
 @contextlib.contextmanager
