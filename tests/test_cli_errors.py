@@ -194,7 +194,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
     ),
     ("unknown id", ("remove", "index", "5000"), 1, "index has no id 5000; nothing was removed."),
     ("nothing to remove", ("remove", "index"), 2, "give ids to remove, or --ids FILE"),
-    ("a word as id", ("remove", "index", "x"), 2, "ID..."),
+    ("a word as id", ("remove", "index", "x"), 2, "Invalid value for 'ID'"),
     # search
     ("k = 0", ("search", "index", "codes.npy", "-k", "0"), 2, "Invalid value for '-k'"),
     ("no threads", ("search", "index", "codes.npy", "--threads", "0"), 2, "value for '--threads'"),

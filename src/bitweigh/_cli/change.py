@@ -72,7 +72,7 @@ def add_command(
 def remove_command(
     folder: Folder,
     numbers: Annotated[
-        list[int] | None, typer.Argument(metavar="ID...", help="The ids of the rows to remove.")
+        list[int] | None, typer.Argument(metavar="ID", help="The ids of the rows to remove.")
     ] = None,
     ids: IdsFile = None,
     ignore_missing: Annotated[
