@@ -678,7 +678,8 @@ class VectorIndex:
 
         """
         folder = Path(path).resolve()
-        before = files.checksum(folder) if mmap else None
+        # Read before the rest: after a save in between it is not that of the folder any more.
+        checksum = files.checksum(folder) if mmap else None
         state = files.load(path, mmap)
         options = state.index._policy.band_options
         index = cls(
@@ -693,8 +694,8 @@ class VectorIndex:
             memory_limit=options.memory_limit,
         )
         index._state = state
-        if before is not None and before == files.checksum(folder):
-            index._source = _Source(folder, before, state)
+        if checksum is not None:
+            index._source = _Source(folder, checksum, state)
         if mmap and verify:
             index.verify()
         return index
