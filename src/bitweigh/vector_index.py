@@ -43,6 +43,7 @@ from bitweigh._vectors.progress import bar
 from bitweigh._vectors.ranking import rank, within
 from bitweigh._vectors.state import VectorState
 from bitweigh._vectors.store import Vectors, check_vectors
+from bitweigh.errors import CorruptFileError
 from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._estimator import not_fitted_error
 from bitweigh.hashers._vectors import as_vectors
@@ -737,7 +738,7 @@ class _Source(NamedTuple):
         """Whether the folder holds the same."""
         try:
             return files.checksum(self.folder) == self.checksum
-        except OSError:
+        except (OSError, CorruptFileError):
             return False
 
 

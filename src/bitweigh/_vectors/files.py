@@ -25,7 +25,7 @@ import xxhash
 from bitweigh import hashers, weighers
 from bitweigh._checks import MAX_BITS
 from bitweigh._disk.folders import HeldFolder, undisturbed
-from bitweigh._disk.reading import kind_of, open_plain, pieces, resolved, watched
+from bitweigh._disk.reading import kind_of, open_plain, pieces, read_plain, resolved, watched
 from bitweigh._disk.writing import sync_folder, temporary_of, write_synced
 from bitweigh._storage.content import header_of, stored_arrays
 from bitweigh._storage.files import DAMAGED, check_file, map_array, read_array, read_manifest
@@ -254,8 +254,7 @@ def load(path: str | os.PathLike[str], mapped: bool) -> VectorState:
 
 def checksum(folder: Path) -> str:
     """Of the description of what the folder holds, which names everything else by its checksum."""
-    with open_plain(folder / NAME) as file:
-        return xxhash.xxh3_128_hexdigest(file.read())
+    return xxhash.xxh3_128_hexdigest(read_plain(folder / NAME, VECTOR_FILES.most_bytes))
 
 
 def verify(folder: Path) -> None:
