@@ -185,6 +185,17 @@ def test_arrays_that_do_not_fit_are_refused(
         call(**changes)
 
 
+@given(
+    st.lists(st.integers(0, 40), unique=True, max_size=20),
+    st.lists(st.integers(-3, 45), max_size=20),
+)
+def test_ids_are_found_where_they_are(ids: list[int], wanted: list[int]) -> None:
+    places = np.full(len(wanted), -7)
+    _core.find_sorted(np.array(sorted(ids), np.int64), np.array(wanted, np.int64), places)
+    expected = [sorted(ids).index(value) if value in ids else -1 for value in wanted]
+    assert places.tolist() == expected
+
+
 def test_an_id_without_a_vector_is_damage() -> None:
     kept = Vectors.of_arrays(np.array([3, 5]), np.ones((2, 2), np.float32))
     candidates = np.array([[5, 4, -1]])

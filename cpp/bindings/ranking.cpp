@@ -89,6 +89,16 @@ void distances_to(const Vectors& vectors, const Input<double, 2>& queries,
     });
 }
 
+void find(const Ids& ids, const Ids& wanted, const Output<std::int64_t, 1>& places) {
+    if (places.shape(0) != wanted.shape(0)) {
+        throw std::invalid_argument("the array for the places does not fit the ids");
+    }
+    run_checked(nullptr, [&](Checkpoint& checkpoint) {
+        find_sorted(ids.data(), ids.shape(0), wanted.data(), wanted.shape(0), places.data(),
+                    checkpoint);
+    });
+}
+
 }  // namespace
 
 void bind_ranking(nb::module_& m) {
@@ -100,6 +110,8 @@ void bind_ranking(nb::module_& m) {
     m.def("vector_distances", &distances_to, "vectors"_a, "queries"_a, "rows"_a, "metric"_a,
           "threads"_a, "cap_threads"_a, "distances"_a.noconvert(),
           "Write the distance of each query to each row into distances (nq, n).");
+    m.def("find_sorted", &find, "ids"_a, "wanted"_a, "places"_a.noconvert(),
+          "Write where each wanted id is in ascending ids into places (n,), -1 where it is not.");
 }
 
 }  // namespace bitweigh

@@ -234,6 +234,23 @@ void write_distances(const VectorTable<Stored>& table, const Queries& queries,
              });
 }
 
+void find_sorted(const Id* ids, std::size_t n_ids, const Id* wanted, std::size_t n_wanted,
+                 std::int64_t* places, Checkpoint& checkpoint) {
+    for (std::size_t i = 0; i < n_wanted; ++i) {
+        // The first id that is not less is among the next `left` from `first` on, or behind them.
+        // No branch depends on an id, so that the processor begins with the next search early.
+        std::size_t first = 0, left = n_ids;
+        while (left > 1) {
+            const std::size_t half = left / 2;
+            first += ids[first + half - 1] < wanted[i] ? half : 0;
+            left -= half;
+        }
+        const bool found = n_ids > 0 && ids[first] == wanted[i];
+        places[i] = found ? static_cast<std::int64_t>(first) : -1;
+        checkpoint.done(sizeof(Id) * ranking_bytes_factor);
+    }
+}
+
 template void rank_candidates(const VectorTable<float>&, const Queries&, const Candidates&,
                               VectorMetric, std::size_t, double*, Id*, ThreadLimit,
                               const InterruptCheck&);

@@ -84,4 +84,8 @@ void write_distances(const VectorTable<Stored>& table, const Queries& queries,
                      const std::int64_t* rows, std::size_t n_rows, VectorMetric metric,
                      double* distances, ThreadLimit threads, const InterruptCheck& check);
 
+// Writes where each wanted id is in ascending ids, -1 where it is not.
+void find_sorted(const Id* ids, std::size_t n_ids, const Id* wanted, std::size_t n_wanted,
+                 std::int64_t* places, Checkpoint& checkpoint);
+
 }  // namespace bitweigh

@@ -159,6 +159,11 @@ def rank_candidates(vectors: Sequence[object], queries: Annotated[NDArray[numpy.
 def vector_distances(vectors: Sequence[object], queries: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], metric: str, threads: int, cap_threads: bool, distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
     """Write the distance of each query to each row into distances (nq, n)."""
 
+def find_sorted(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    Write where each wanted id is in ascending ids into places (n,), -1 where it is not.
+    """
+
 def widen(values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], widened: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
     """
     Write each float32 into widened as float64, whatever the floating-point mode.

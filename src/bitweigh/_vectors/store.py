@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bitweigh import _core
 from bitweigh.errors import CorruptFileError
 from bitweigh.typing import Ids, VectorDtype
 
@@ -88,16 +89,16 @@ class _Run:
 
     def find(self, wanted: Ids) -> NDArray[np.int64]:
         """The row of each id, -1 where it is not here."""
-        last = len(self.ids) - 1
         if isinstance(self.ids, range):
-            places = np.clip(wanted - self.ids.start, 0, last)
-            here = places + self.ids.start == wanted
+            places = wanted - self.ids.start
+            here = (places >= 0) & (places < len(self.ids))
         else:
-            places = np.minimum(np.searchsorted(self.ids, wanted), last)
-            here = self.ids[places] == wanted
-        rows = self.rows
-        found = places + rows.start if isinstance(rows, range) else rows[places]
-        return np.where(here, found, -1)
+            places = np.empty(len(wanted), np.int64)
+            _core.find_sorted(self.ids, wanted, places)
+            here = places >= 0
+        if isinstance(self.rows, range):
+            return np.where(here, places + self.rows.start, -1)
+        return np.where(here, self.rows[np.where(here, places, 0)], -1)
 
     def arrays(self) -> tuple[Ids, NDArray[np.int64]]:
         """Ids and rows, as arrays."""
