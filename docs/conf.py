@@ -92,7 +92,7 @@ def rejoin_sentences(
 ) -> None:
     """Mend the sentence of an attribute: napoleon takes what is before a colon for its type."""
     types = [line for line in lines if line.startswith(":type: ")]
-    if what in {"attribute", "property"} and types:
+    if what in {"attribute", "property", "data"} and types:
         lines[0] = f"{types[0].removeprefix(':type: ')}: {lines[0]}"
         lines.remove(types[0])
 
