@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bitweigh
-from bitweigh import paper
-from bitweigh._results import SearchResult
+from bitweigh import SearchResult, paper
 from bitweigh.evaluation import Truth, precision_at_k, speed_up
 from bitweigh.typing import Codes
 from bitweigh_experiments.reproduce.methods import CostArray, Method, Methods, seconds_per_query
