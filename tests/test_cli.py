@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
+
+import bitweigh
+from bitweigh._cli.app import app
 from bitweigh_experiments.reproduce import Plan
 from bitweigh_experiments.reproduce import run as running
 from bitweigh_experiments.reproduce.measure import Effort, Setting
 from bitweigh_experiments.reproduce.published import TABLES
 from bitweigh_experiments.reproduce.results import KS, METHODS, Results
-from typer.testing import CliRunner, Result
-
-import bitweigh
-from bitweigh._cli.app import app
 
 SMALL = ("--quick", "--rows", "1000", "--queries", "20")
 NAME = "paper-reproduction"

@@ -170,6 +170,7 @@ def test_no_file_is_called_utils() -> None:
 
 
 def test_every_public_name_has_a_docstring_with_an_example() -> None:
+    import bitweigh
     from bitweigh_experiments import (
         datasets,
         embeddings,
@@ -179,8 +180,6 @@ def test_every_public_name_has_a_docstring_with_an_example() -> None:
         paper,
         weighers,
     )
-
-    import bitweigh
 
     public = [getattr(bitweigh, name) for name in bitweigh.__all__ if name[0] != "_"]
     modules = [bitweigh.costs, bitweigh.reference, datasets, embeddings, evaluation, frames]

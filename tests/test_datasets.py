@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import bitweigh_experiments.datasets
 import numpy as np
 import pytest
-from bitweigh_experiments import datasets
 from datasets_cases import some_rows, write_vecs
 
+import bitweigh_experiments.datasets
 from bitweigh import io
+from bitweigh_experiments import datasets
 
 
 def test_every_public_name_has_an_example() -> None:

@@ -6,10 +6,11 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from reproduce_cases import MAIN, a_run
+
 from bitweigh_experiments.reproduce.claims import Claim, claims
 from bitweigh_experiments.reproduce.published import PAPER, TABLES, Key, printed
 from bitweigh_experiments.reproduce.results import KS, Ambiguity, Cell, Results
-from reproduce_cases import MAIN, a_run
 
 
 def the_paper_but(key: Key, **changes: float) -> Results:

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+
 from bitweigh_experiments.reproduce.claims import Claim, claims
 from bitweigh_experiments.reproduce.data import DIGITS
 from bitweigh_experiments.reproduce.report import write_report

@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from datasets_cases import some_rows, write_vecs
+
+from bitweigh import paper
+from bitweigh._results import SearchResult
 from bitweigh_experiments.reproduce import Plan, Results, reproduce
 from bitweigh_experiments.reproduce import measure as measuring
 from bitweigh_experiments.reproduce import methods as searching
@@ -16,10 +20,6 @@ from bitweigh_experiments.reproduce import run as running
 from bitweigh_experiments.reproduce.data import DIGITS, Scale, roles_in, set_stage
 from bitweigh_experiments.reproduce.measure import Effort, Setting
 from bitweigh_experiments.reproduce.results import EXTRA_ROLES, KS, METHODS, ROLES, Cell, DataFacts
-from datasets_cases import some_rows, write_vecs
-
-from bitweigh import paper
-from bitweigh._results import SearchResult
 
 SMALL = Scale(max_rows=1000, n_queries=20)
 LITTLE = Effort(timed_queries=20, rounds=2, turn_seconds=0.001)

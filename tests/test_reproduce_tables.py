@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from reproduce_cases import MAIN, STAND_IN, a_run
+
 from bitweigh_experiments.reproduce.csv_file import write_csv
 from bitweigh_experiments.reproduce.formats import MISSING, percent, three_digits
 from bitweigh_experiments.reproduce.published import PAPER, TABLES
 from bitweigh_experiments.reproduce.results import Ambiguity, Cell, DataFacts, Results, SweepPoint
 from bitweigh_experiments.reproduce.tables import Table, extra_tables, tables
-from reproduce_cases import MAIN, STAND_IN, a_run
 
 
 def only(made: list[Table]) -> Table:

@@ -11,15 +11,15 @@ import bitweigh
 from bitweigh._cli.bench import bench_command
 from bitweigh._cli.build import build_command
 from bitweigh._cli.change import add_command, remove_command
-from bitweigh._cli.failures import OneLineErrors
 from bitweigh._cli.help import pasteable
 from bitweigh._cli.info import info_command, verify_command
+from bitweigh._cli.plugins import WithPlugins
 from bitweigh._cli.search import search_command
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    cls=OneLineErrors,
+    cls=WithPlugins,
     help="Exact nearest binary codes under a weighted Hamming distance.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

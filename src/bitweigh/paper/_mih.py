@@ -61,7 +61,9 @@ class MIH(SplitIndex):
         if culled not in get_args(Culled):
             raise ValueError(f"culled must be one of {', '.join(get_args(Culled))}, got {culled!r}")
         self._culled: Culled = culled
-        self._compiled = _paper.MultiIndexHashing(self._codes, self._n_bits, self._bitorder, self._m)
+        self._compiled = _paper.MultiIndexHashing(
+            self._codes, self._n_bits, self._bitorder, self._m
+        )
 
     def _run(
         self, costs: NDArray[np.float64], found: SearchResult, counts: NDArray[np.int64]

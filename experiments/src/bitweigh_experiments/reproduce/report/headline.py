@@ -59,7 +59,7 @@ def _largest_speed_up(results: Results) -> Headline | None:
     if not factors:
         return None
     factor, cell = max(factors, key=lambda pair: pair[0])
-    where = spelled(cell.role, cell.hasher, cell.weigher, cell.bits, cell.k)
+    where = spelled(results.name_of(cell.role), cell.hasher, cell.weigher, cell.bits, cell.k)
     return Headline(
         f"{three_digits(factor)}\u00d7",
         f"is the largest speed-up of MIWQ over Linear Scan: {where}",
