@@ -152,7 +152,7 @@ class Results:
         """What to call a set of the paper: its name only where it was searched itself."""
         for facts in self.data:
             if facts.role == role:
-                return role if facts.genuine or role not in ROLES else facts.name
+                return role if facts.genuine else facts.name
         return role
 
     def cell(

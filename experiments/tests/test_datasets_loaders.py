@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from datasets_cases import real_data, some_rows, write_vecs
+from io_cases import real_data, some_rows, write_vecs
 
 from bitweigh_experiments import datasets
 from bitweigh_experiments.datasets import Dataset

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from datasets_cases import real_data
+from io_cases import real_data
 from numpy.typing import NDArray
 
 from bitweigh_experiments.datasets import Dataset, MixtureGenerator, dsift, dsift512
