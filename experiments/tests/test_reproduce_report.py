@@ -395,6 +395,12 @@ def test_the_head_counts_who_is_faster_among_what_was_measured() -> None:
     assert numbers["settings have this library's index faster than MIWQ"] == "0 of 6"
 
 
+def test_the_head_counts_claims_that_mostly_hold() -> None:
+    judged = [Claim("a", held == 10, held, 10, (), "") for held in (10, 9, 9, 8)]
+    text = "claims hold in every setting, 2 more in at least nine of ten"
+    assert head_numbers(make_results(), judged)[text] == "1 of 4"
+
+
 def test_the_head_counts_claims_that_hold() -> None:
     judged = [Claim("a", holds, 0, 0, (), "") for holds in (True, True, False, None)]
     text = "claims hold in every setting; 1 not measured"

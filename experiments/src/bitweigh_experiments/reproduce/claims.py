@@ -29,6 +29,8 @@ __all__ = ["Claim", "claims", "clearest_first"]
 
 # Precisions are the same where they differ by less than half of the last digit that is printed.
 SAME = 0.00005
+# The share of settings from which on a claim mostly holds.
+MOST = 0.9
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Claim:
     """The other settings, with their numbers."""
     evidence: str
     """One line with numbers, ours and the paper's."""
+
+    @property
+    def mostly(self) -> bool:
+        """Whether it holds in at least nine of ten settings but not in all."""
+        return MOST * self.of <= self.held < self.of
 
 
 _Figures: TypeAlias = Sequence[float]

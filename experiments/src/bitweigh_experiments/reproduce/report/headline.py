@@ -93,6 +93,9 @@ def _claims(judged: Sequence[Claim]) -> Headline | None:
     measured = [claim.holds for claim in judged if claim.holds is not None]
     if not measured:
         return None
+    mostly = sum(claim.mostly for claim in judged)
     left = len(judged) - len(measured)
+    more = f", {mostly} more in at least nine of ten" if mostly else ""
     rest = f"; {left} not measured" if left else ""
-    return Headline(f"{sum(measured)} of {len(measured)}", f"claims hold in every setting{rest}")
+    text = f"claims hold in every setting{more}{rest}"
+    return Headline(f"{sum(measured)} of {len(measured)}", text)
