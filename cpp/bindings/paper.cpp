@@ -1,5 +1,5 @@
-// The extension module of the paper's methods: converts, releases the GIL, calls. It shares no bound
-// class with the engine's module.
+// The extension module of the paper's methods: converts, releases the GIL, calls. It shares no
+// bound class with the engine's module.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>

@@ -276,7 +276,7 @@ def test_without_its_packages_it_says_in_one_line_what_to_install(package: str) 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert re.fullmatch(
-        rf"error: the demo needs {package}.*: pip install 'bitweigh\[demo\]'\n", done.stderr
+        rf"error: the demo needs {package}.*: pip install bitweigh-experiments\n", done.stderr
     )
 
 
