@@ -22,8 +22,8 @@ from bitweigh_experiments.reproduce.results import BITS, EXTRA_ROLES, HASHERS, W
 __all__ = ["Plan", "Progress", "reproduce"]
 
 TRAINING_ROWS = 20_000
-# For real sets beyond the paper's, and for quick runs: longer codes of 100,000 rows are scanned
-# faster than they are probed.
+# For real sets beyond the paper's, and for quick runs: of a million rows, longer codes are scanned
+# faster than they are probed from K = 10 on, and fewer rows favour the scan.
 SHORT = (32, 64)
 QUICK_ROLES = ("Places205", "SIFT1B")
 QUICK = Scale(max_rows=100_000, n_queries=200)
