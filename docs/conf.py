@@ -28,7 +28,16 @@ include_patterns = [
     "*.md",
     "cpp/engine/**.md",
 ]
-exclude_patterns = [".*", "benchmarks", "build", "dist", "src", "tests", "tools"]
+exclude_patterns = [
+    ".*",
+    "benchmarks",
+    "build",
+    "dist",
+    "experiments",
+    "src",
+    "tests",
+    "tools",
+]
 if importlib.util.find_spec("sklearn") is None:
     exclude_patterns.append("docs/reference/sklearn.rst")  # the module cannot be imported
 

@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 
 import bitweigh
+import bitweigh_experiments
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = [
     module.name
-    for module in pkgutil.walk_packages(bitweigh.__path__, "bitweigh.")
-    if not module.name.endswith(("_core", "__main__"))
+    for package in (bitweigh, bitweigh_experiments)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if module.name not in ("bitweigh._core", "bitweigh._paper")
+    and not module.name.endswith("__main__")
 ]
 
 
