@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import bitweigh
-from bitweigh._storage.manifest import MANIFEST, digest_of
+from bitweigh._storage.arrays import digest_of
+from bitweigh._storage.manifest import MANIFEST
 
 MOST_BYTES = 20_000
 ABSURD: list[Any] = [

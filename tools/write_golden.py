@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 import bitweigh
-from bitweigh._storage.manifest import VERSION
+from bitweigh._storage.formats import INDEX
 from bitweigh.typing import BitOrder, Codes, Ids
 
-DEFAULT = Path(__file__).parent.parent / "tests" / "golden" / f"format-{VERSION}"
+DEFAULT = Path(__file__).parent.parent / "tests" / "golden" / f"format-{INDEX.versions[-1]}"
 
 
 class Golden:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 from pathlib import Path
@@ -338,12 +337,6 @@ def load(path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | Non
     2
 
     """
-    try:
-        content, checksum = _storage.load(path, mmap, (not mmap) if verify is None else verify)
-    except FileNotFoundError:
-        if not (Path(path) / "vectors.json").is_file():
-            raise
-        reason = "the folder of a vector index: bitweigh.VectorIndex.load reads it"
-        raise FileNotFoundError(errno.ENOENT, reason, str(path)) from None
+    content, checksum = _storage.load(path, mmap, (not mmap) if verify is None else verify)
     source = _Source(Path(path).resolve(), checksum, content.state if mmap else None)
     return Index._of(content, source)

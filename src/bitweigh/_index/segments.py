@@ -26,7 +26,7 @@ StoredIds = Ids | NDArray[np.uint32] | range
 COUNTED_IDS_END = 2**61
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Segment:
     """Rows with their ids, stored in blocks of 32 for the scan kernel."""
 
@@ -38,8 +38,6 @@ class Segment:
     """Rows in ascending id; None where the rows are in that order themselves."""
     bands: tuple[Band, ...] = ()
     """Empty where the segment is only scanned. With bands rows are in the first one's order."""
-    files: dict[str, object] = field(default_factory=dict)
-    """What storage knows of its arrays, so that none is hashed twice."""
     core: _core.Segment = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,14 +116,12 @@ class Segment:
         return self.ids[rows].astype(np.int64, copy=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Part:
     """A segment without the rows that were removed from it."""
 
     segment: Segment
     removed: _core.DeniedRows | None = None
-    files: dict[str, object] = field(default_factory=dict)
-    """What storage knows of `removed`."""
 
     def __len__(self) -> int:
         """Rows that are left."""
