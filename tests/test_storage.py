@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from test_hostile_files import repaired, sealed, write
+from storage_cases import held, repaired, sealed, small_index, write
 
 import bitweigh
 from bitweigh._storage.arrays import header_of
@@ -34,27 +34,15 @@ HEADER = 128
 COSTS = np.random.default_rng(0).standard_normal((20, 2))
 
 
-def small_index(n: int = 40, seed: int = 0) -> bitweigh.Index:
-    """Codes of 20 bits, in one part."""
-    index = bitweigh.Index(20)
-    bits = np.random.default_rng(seed).random((n, 20)) < 0.5
-    index.add(np.packbits(bits, axis=1))
-    return index
-
-
 def facts(folder: Path) -> dict[str, tuple[int, int]]:
     """By file: whether it is still the same one, and when it was written."""
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.iterdir()}
 
 
-def held(index: bitweigh.Index) -> dict[str, str]:
-    ids = index.ids
-    codes = index.codes_of(ids)
-    return {str(one): bytes(code).hex() for one, code in zip(ids.tolist(), codes, strict=True)}
-
-
 def test_there_are_golden_indexes_of_this_format() -> None:
-    assert {path.parent.name for path in GOLDEN if path.parts[-3] == f"format-{INDEX.versions[-1]}"} == {
+    assert {
+        path.parent.name for path in GOLDEN if path.parts[-3] == f"format-{INDEX.versions[-1]}"
+    } == {
         "banded",
         "empty",
         "plain",

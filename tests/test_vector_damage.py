@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_vector_files import QUERIES, old_index
+from storage_cases import QUERIES, old_vectors
 
 import bitweigh
 from bitweigh._storage.manifest import digest_of
@@ -24,7 +24,7 @@ from bitweigh.vector_index import VectorIndex
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stored")
-    old_index().save(folder)
+    old_vectors().save(folder)
     return folder
 
 
@@ -166,5 +166,5 @@ def test_a_hasher_larger_than_its_index_allows_is_not_read(stored: Path, tmp_pat
     with pytest.raises(bitweigh.CorruptFileError, match="must have at most") as caught:
         VectorIndex.load(tmp_path / "copy")
     assert caught.value.path == path
-    old_index().save(tmp_path / "copy")
+    old_vectors().save(tmp_path / "copy")
     VectorIndex.load(tmp_path / "copy")
