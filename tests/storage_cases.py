@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import bitweigh
+from bitweigh._storage import folder as files
 from bitweigh._storage.arrays import digest_of
 from bitweigh._storage.manifest import MANIFEST
 from bitweigh.vector_index import VectorIndex
@@ -122,3 +126,65 @@ def sealed(manifest: bytes) -> bytes:
     start = manifest.find(b'"checksum": "') + 13
     blank = manifest[:start] + b"0" * 32 + manifest[start + 32 :]
     return blank[:start] + digest_of(blank).encode() + blank[start + 32 :]
+
+
+class StoppedError(Exception):
+    pass
+
+
+class Stopping:
+    """Stops a save before one of its steps: a file is written, gets its name, or is removed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, clean: bool) -> None:
+        self.steps_left = 10**6
+        self._write, self._replace, self._unlink = files.write_synced, Path.replace, Path.unlink
+        monkeypatch.setattr(files, "write_synced", self.write)
+        monkeypatch.setattr(Path, "replace", lambda *paths: self.replace(*paths))
+        monkeypatch.setattr(Path, "unlink", lambda *path, **how: self.unlink(*path, **how))
+        if not clean:  # as if the machine had stopped
+            monkeypatch.setattr(files, "_remove", lambda *_: None)
+
+    def step(self) -> None:
+        self.steps_left -= 1
+        if self.steps_left == -1:
+            raise StoppedError
+
+    def write(self, *arguments: Any) -> Path:
+        self.step()
+        return self._write(*arguments)
+
+    def replace(self, path: Path, target: Path) -> Path:
+        self.step()
+        return self._replace(path, target)
+
+    def unlink(self, path: Path, **how: Any) -> None:
+        self.step()
+        self._unlink(path, **how)
+
+
+def stopped_at_every_step(
+    save: Callable[[Path], None],
+    start: Path,
+    scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    clean: bool,
+) -> Iterator[Path]:
+    """Folders to which a save was stopped that held what `start` does, once for each step.
+
+    The last one was not stopped.
+    """
+    stopping = Stopping(monkeypatch, clean)
+    for steps in range(200):
+        folder = scratch / f"stopped-{steps}"
+        shutil.copytree(start, folder)
+        stopping.steps_left = steps
+        stopped = False
+        try:
+            save(folder)
+        except StoppedError:
+            stopped = True
+        stopping.steps_left = 10**6
+        yield folder
+        if not stopped:
+            return

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from storage_cases import DATA, changed, content, old_vectors, other_vectors
+from storage_cases import (
+    DATA,
+    StoppedError,
+    Stopping,
+    changed,
+    content,
+    old_vectors,
+    other_vectors,
+    stopped_at_every_step,
+)
 
 import bitweigh
 from bitweigh._disk import folders
@@ -93,40 +101,6 @@ def test_a_mapped_index_outlives_the_folder_it_came_from(tmp_path: Path) -> None
     assert content(VectorIndex.load(tmp_path)) == content(index)
 
 
-class StoppedError(Exception):
-    pass
-
-
-class Stopping:
-    """Stops a save before one of its steps: a file is written, gets its name, or is removed."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, clean: bool) -> None:
-        self.steps_left = 10**6
-        self._write, self._replace, self._unlink = files.write_synced, Path.replace, Path.unlink
-        monkeypatch.setattr(files, "write_synced", self.write)
-        monkeypatch.setattr(Path, "replace", lambda *paths: self.replace(*paths))
-        monkeypatch.setattr(Path, "unlink", lambda *path, **how: self.unlink(*path, **how))
-        if not clean:  # as if the machine had stopped
-            monkeypatch.setattr(files, "_remove", lambda *_: None)
-
-    def step(self) -> None:
-        self.steps_left -= 1
-        if self.steps_left == -1:
-            raise StoppedError
-
-    def write(self, *arguments: Any) -> Path:
-        self.step()
-        return self._write(*arguments)
-
-    def replace(self, path: Path, target: Path) -> Path:
-        self.step()
-        return self._replace(path, target)
-
-    def unlink(self, path: Path, **how: Any) -> None:
-        self.step()
-        self._unlink(path, **how)
-
-
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("new", ["changed", "other"])
 def test_wherever_a_save_stops_the_folder_has_the_old_index_or_the_new(
@@ -141,24 +115,13 @@ def test_wherever_a_save_stops_the_folder_has_the_old_index_or_the_new(
         index = other_vectors()
     after = content(index)
     assert after != before
-    stopping = Stopping(monkeypatch, clean)
     seen = []
-    for steps in range(60):
-        folder = tmp_path / str(steps)
-        shutil.copytree(tmp_path / "start", folder)
-        stopping.steps_left = steps
-        stopped = False
-        try:
-            index.save(folder)
-        except StoppedError:
-            stopped = True
-        stopping.steps_left = 10**6
+    start = tmp_path / "start"
+    for folder in stopped_at_every_step(index.save, start, tmp_path, monkeypatch, clean=clean):
         seen += [content(VectorIndex.load(folder, mmap=mmap)) for mmap in (False, True)]
         index.save(folder)
         assert content(VectorIndex.load(folder)) == after
-        if not stopped:
-            break
-    assert steps >= 12
+    assert len(seen) > 24
     assert set(seen) == {before, after}
     assert seen == [before] * seen.count(before) + [after] * seen.count(after)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from bitweigh._disk.writing import refuse_unless_plain, temporary_of, write_sync
 from bitweigh._storage.arrays import ArrayFile, agrees, digest_of_pieces
 from bitweigh._storage.formats import FORMATS, FileKind, FolderKind, Format
 from bitweigh._storage.manifest import (
+    FILE_NAME,
     MANIFEST,
     Manifest,
     OtherFile,
@@ -37,20 +37,23 @@ __all__ = [
     "folder_kind",
     "is_ours",
     "left_over",
+    "listed_files",
     "load",
     "save",
-    "stored_files",
 ]
 
 Found = TypeVar("Found")
 
 _UNFINISHED = temporary_of("")
 _HEAD_BYTES = 128
-_NAME = re.compile(r"([a-z_]+)-[0-9a-f]{32}\.(np[yz])")
 
 
 class FileData(Protocol):
     """What a file is to hold."""
+
+    @property
+    def file(self) -> ArrayFile | OtherFile:
+        """Its name and size."""
 
     def data(self) -> Iterable[memoryview]:
         """All bytes; can be asked for again."""
@@ -176,12 +179,12 @@ def _refuse_to_read(folder: Path, wanted: Format) -> None:
         raise FileNotFoundError(errno.ENOENT, reason, str(folder))
 
 
-def stored_files(folder: Path) -> dict[str, ArrayFile | OtherFile]:
-    """The files that the manifest of a folder lists by name, none if it cannot be read."""
+def listed_files(folder: Path) -> set[str]:
+    """The names of the files that the manifest of a folder lists, none if it cannot be read."""
     try:
-        return read_manifest(folder).files()
+        return read_manifest(folder).listed()
     except (FileNotFoundError, CorruptFileError):
-        return {}
+        return set()
 
 
 def is_ours(path: Path, in_format: Format) -> bool:
@@ -214,7 +217,7 @@ def left_over(
 
 
 def _kind_of(name: str, in_format: Format) -> FileKind | None:
-    match = _NAME.fullmatch(name)
+    match = FILE_NAME.fullmatch(name)
     if match is None:
         return None
     kinds = (kind for kind in in_format.files if (kind.name, kind.ending) == match.groups())
@@ -274,8 +277,12 @@ def _replace(
     folder: Path, directory: int, manifest: bytes, files: Mapping[str, FileData]
 ) -> set[str]:
     """Write what is new, and say which files the manifest listed that was there before."""
-    stored = stored_files(folder)
-    wanted = sorted(files.keys() - {name for name in stored if _is_whole(folder, stored[name])})
+    listed = listed_files(folder)
+    wanted = [
+        name
+        for name in sorted(files)
+        if name not in listed or not _is_whole(folder, files[name].file)
+    ]
     new: list[str] = []
     written: Path | None = None
     try:
@@ -294,7 +301,7 @@ def _replace(
         if written is None or os.path.lexists(written):
             _remove(folder, [*map(temporary_of, [*wanted, MANIFEST]), *new])
         raise
-    return set(stored)
+    return listed
 
 
 def _is_whole(folder: Path, file: ArrayFile | OtherFile) -> bool:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bitweigh._disk.reading import head_of, read_plain
-from bitweigh._storage.arrays import ARRAY_KINDS, DAMAGED, ArrayFile, ArrayKind, digest_of
+from bitweigh._storage.arrays import DAMAGED, ArrayFile, ArrayKind, digest_of
 from bitweigh._storage.formats import FORMATS, Format
 from bitweigh._system import __version__
 from bitweigh.errors import CorruptFileError
 
 __all__ = [
+    "FILE_NAME",
     "MANIFEST",
     "MAX_BYTES",
     "Fields",
@@ -38,7 +39,8 @@ MANIFEST = "manifest.json"
 MAX_BYTES = 1 << 22
 _NO_CHECKSUM = "0" * 32
 _CHECKSUM = re.compile(rb'"checksum": "([0-9a-f]{32})"')
-_NAME = re.compile(r"([a-z_]+)-[0-9a-f]{32}\.np[yz]")
+FILE_NAME = re.compile(r"([a-z_]+)-[0-9a-f]{32}\.(np[yz])")
+"""Kind and ending of a file by its name."""
 # How every manifest begins that bitweigh writes, whatever its format and version.
 _HEAD = re.compile(rb'\{\n "format": "([a-z-]{1,40})",\n "version": (\d{1,9})\b')
 _HEAD_BYTES = 128
@@ -77,13 +79,12 @@ class Manifest:
         """Its fields, to be taken apart."""
         return Fields(self.path, self.body, "", self.body.get("files"))
 
-    def files(self) -> dict[str, ArrayFile | OtherFile]:
-        """All files that it lists, by name, but those that cannot be what it says."""
+    def listed(self) -> set[str]:
+        """The names of all files that it lists and that a folder of its format may hold."""
         listed = self.body.get("files")
-        if not isinstance(listed, dict):
-            return {}
-        found = (_listed_file(name, facts, self.format) for name, facts in listed.items())
-        return {file.name: file for file in found if file is not None}
+        kinds = {(kind.name, kind.ending) for kind in self.format.files}
+        matches = map(FILE_NAME.fullmatch, listed if isinstance(listed, dict) else ())
+        return {match[0] for match in matches if match is not None and match.groups() in kinds}
 
 
 def sealed(fields: Mapping[str, Any], in_format: Format) -> bytes:
@@ -189,22 +190,6 @@ def _known(path: Path, name: object, version: object) -> tuple[Format, int]:
     return FORMATS[str(name)], version
 
 
-def _listed_file(name: str, facts: object, in_format: Format) -> ArrayFile | OtherFile | None:
-    match = _NAME.fullmatch(name)
-    kinds = {f"{kind.name}.{kind.ending}" for kind in in_format.files}
-    if match is None or f"{match[1]}{name[-4:]}" not in kinds or not isinstance(facts, dict):
-        return None
-    if name.endswith(".npz"):
-        size = facts.get("bytes")
-        return OtherFile(name, size) if type(size) is int else None
-    dtype, shape = facts.get("dtype"), facts.get("shape")
-    if dtype not in ARRAY_KINDS[match[1]].dtypes or not isinstance(shape, list):
-        return None
-    if not all(type(length) is int and length >= 0 for length in shape):
-        return None
-    return ArrayFile(name, dtype, tuple(shape))
-
-
 class Fields:
     """The fields of an object in a manifest; each method names what it finds wrong and where."""
 
@@ -287,8 +272,8 @@ class Fields:
     def _named(self, kind: str, ending: str) -> tuple[str, dict[str, Any]]:
         """The name of a file and what is said of it."""
         value = self.value(kind)
-        match = _NAME.fullmatch(value) if isinstance(value, str) else None
-        if match is None or match[1] != kind or not value.endswith(ending):
+        match = FILE_NAME.fullmatch(value) if isinstance(value, str) else None
+        if match is None or match.groups() != (kind, ending):
             self.fail_at(kind, "must be the name of such a file of an index")
         facts = self._listed.get(value)
         if not isinstance(facts, dict):

@@ -75,11 +75,11 @@ def checksum_of(folder: Path) -> str:
 
 def owns(path: Path) -> bool:
     """Whether this is the description, or the folder of codes beside it."""
-    if path.name == CODES:
-        return kind_of(path) == "a folder" and owns(path.with_name(NAME))
-    if path.name not in (NAME, temporary_of(NAME)):
+    if path.name not in (CODES, NAME, temporary_of(NAME)):
         return False
     try:
+        if path.name == CODES:
+            return kind_of(path) == "a folder" and owns(path.with_name(NAME))
         return format_named_in(path) == VECTORS.name
     except (FileNotFoundError, CorruptFileError):
         return False
@@ -95,7 +95,7 @@ def remove(folder: Path) -> None:
         return
     codes = folder / CODES
     if owns(codes):
-        listed = folders.stored_files(codes)
+        listed = folders.listed_files(codes)
         for path in list(folders.left_over(codes, INDEX, listed, set())):
             path.unlink(missing_ok=True)
         if folders.is_ours(codes / MANIFEST, INDEX):
