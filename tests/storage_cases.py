@@ -42,10 +42,10 @@ def make_index() -> bitweigh.Index:
     rng = np.random.default_rng(0)
     codes = np.packbits(rng.random((200, N_BITS)) < 0.5, axis=1)
     index = bitweigh.Index(N_BITS, bands=3, band_bits=3)
-    index._growth.tail_rows = 20
+    index._policy.tail_rows = 20
     index.add(codes[:70], rng.permutation(2**40 + np.arange(70)))
     index.build()
-    index._growth.segment_rows = 50
+    index._policy.segment_rows = 50
     index.add(codes[70:105], rng.permutation(35))
     index.add(codes[105:110])
     index.remove([3, 2**40 + 5, 2**40 + 60])
@@ -72,7 +72,7 @@ def old_vectors() -> VectorIndex:
 
 
 def changed(index: VectorIndex) -> None:
-    index.remove(range(380, 390), missing="ignore")
+    index.remove(range(380, 390), on_missing="ignore")
     index.add(DATA[200:250], ids=range(340, 390), on_duplicate="replace")
 
 

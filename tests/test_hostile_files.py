@@ -52,7 +52,7 @@ def exercise(index: bitweigh.Index) -> None:
     index.contains([0, 1, 2**40, 2**62])
     known = ids[(ids >= 0)][:3]
     index.codes_of(known[index.contains(known)])
-    index.remove(known, missing="ignore")
+    index.remove(known, on_missing="ignore")
     index.explain(costs, 2)
     index.compact()
     index.search(costs, 7)

@@ -125,8 +125,9 @@ def test_a_vector_index_saved_again_repairs_its_hasher(tmp_path: Path) -> None:
 
 def test_loading_the_folder_of_a_vector_index_says_which_function_reads_it(tmp_path: Path) -> None:
     vector_index().save(tmp_path / "vectors")
-    with pytest.raises(FileNotFoundError, match=r"VectorIndex\.load"):
-        bitweigh.load(tmp_path / "vectors")
+    with pytest.raises(FileNotFoundError, match=r"a vector index, .*: bitweigh\.load reads it"):
+        bitweigh.Index.load(tmp_path / "vectors")
+    assert isinstance(bitweigh.load(tmp_path / "vectors"), bitweigh.VectorIndex)
 
 
 def test_two_threads_that_save_one_hasher_leave_a_whole_file(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ __all__ = [
     "EstimatorData",
     "VectorContent",
     "VectorSource",
+    "check_attachments",
     "described",
     "read_attachments",
     "read_fields",
@@ -190,6 +191,16 @@ def read_attachments(
     return VectorContent(
         codes, hasher, weigher, stored.metric, stored.rerank, stored.seed, ids, [vectors]
     )
+
+
+def check_attachments(folder: Path, stored: Attachments) -> None:
+    """Raise CorruptFileError for the first file that is not what it was when it was written."""
+    for estimator in (stored.hasher, stored.weigher):
+        with open_plain(folder / estimator.name) as file:
+            _check_digest(file, folder / estimator.name, estimator)
+    for array in (stored.vectors, stored.vector_ids):
+        if array is not None:
+            check_file(folder, array)
 
 
 def _ids_in(codes: Content) -> Ids:

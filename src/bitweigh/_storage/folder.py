@@ -20,7 +20,7 @@ from bitweigh._disk.folders import HeldFolder, undisturbed
 from bitweigh._disk.reading import open_plain, pieces, resolved, watched
 from bitweigh._disk.writing import refuse_unless_plain, temporary_of, write_synced
 from bitweigh._storage.arrays import ArrayFile, agrees, digest_of_pieces
-from bitweigh._storage.formats import FORMATS, FileKind, FolderKind, Format
+from bitweigh._storage.formats import FORMATS, INDEX, FileKind, FolderKind, Format
 from bitweigh._storage.manifest import (
     FILE_NAME,
     MANIFEST,
@@ -34,6 +34,7 @@ from bitweigh.errors import CorruptFileError
 __all__ = [
     "FileData",
     "OlderLayout",
+    "folder_format",
     "folder_kind",
     "is_ours",
     "left_over",
@@ -75,13 +76,19 @@ def folder_kind(path: str | os.PathLike[str]) -> FolderKind:
     A manifest that says nothing is taken for that of an index: whoever loads that hears what is
     wrong with it.
     """
+    return folder_format(path).kind
+
+
+def folder_format(path: str | os.PathLike[str]) -> Format:
+    """The format of what a folder holds, as `folder_kind` finds it."""
     folder = resolved(path)
     named = _format_in(folder)
     if named is None:
-        raise FileNotFoundError(errno.ENOENT, "the folder holds no index", str(path))
+        reason = "no such file, so the folder holds no index"
+        raise FileNotFoundError(errno.ENOENT, reason, str(folder / MANIFEST))
     if named.startswith("bitweigh-") and named not in FORMATS:
         raise CorruptFileError(folder / MANIFEST, _unknown(named))
-    return FORMATS[named].kind if named in FORMATS else "index"
+    return FORMATS.get(named, INDEX)
 
 
 def save(
@@ -175,7 +182,7 @@ def _refuse_to_read(folder: Path, wanted: Format) -> None:
     """Raise FileNotFoundError where a folder holds something of another format."""
     found = FORMATS.get(_format_in(folder) or "", wanted)
     if found is not wanted:
-        reason = f"the folder holds {found.what}, not {wanted.what}: {found.reader} reads it"
+        reason = f"the folder holds {found.what}, not {wanted.what}: bitweigh.load reads it"
         raise FileNotFoundError(errno.ENOENT, reason, str(folder))
 
 

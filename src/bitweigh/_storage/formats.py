@@ -63,8 +63,6 @@ class Format:
     kind: FolderKind
     what: str
     """What such a folder holds, with its article."""
-    reader: str
-    """What loads it."""
     files: tuple[FileKind, ...]
     """All files but the manifest that such a folder may hold."""
     older_manifest: str | None = None
@@ -76,14 +74,13 @@ class Format:
         return f'{{\n "format": "{self.name}",\n "version": '.encode()
 
 
-INDEX = Format("bitweigh-index", (1,), "index", "an index", "bitweigh.load", PART_KINDS)
+INDEX = Format("bitweigh-index", (1,), "index", "an index", PART_KINDS)
 
 VECTORS = Format(
     "bitweigh-vectors",
     (2,),
     "vectors",
     "a vector index",
-    "bitweigh.VectorIndex.load",
     (*PART_KINDS, *VECTOR_KINDS, EstimatorKind("hasher"), EstimatorKind("weigher")),
     older_manifest="vectors.json",
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -36,23 +36,31 @@ from bitweigh._storage.arrays import (
     part_lengths,
     read_array,
 )
-from bitweigh._storage.formats import INDEX
-from bitweigh._storage.manifest import MANIFEST, MAX_BYTES, Fields, Manifest, parse, sealed
+from bitweigh._storage.formats import INDEX, VECTORS
+from bitweigh._storage.manifest import (
+    MANIFEST,
+    MAX_BYTES,
+    Fields,
+    Manifest,
+    parse,
+    read_manifest,
+    sealed,
+)
 from bitweigh.errors import CorruptFileError
 from bitweigh.typing import BitOrder
 
 __all__ = [
-    "ArrayReader",
+    "READERS",
     "Content",
-    "StoredIndex",
-    "content_from",
+    "Source",
     "described",
-    "file_reader",
     "from_files",
     "load",
-    "read_fields",
+    "load_codes",
+    "read_content",
     "refuse_too_many_parts",
     "save",
+    "stored_index",
     "to_files",
 ]
 
@@ -86,6 +94,23 @@ class Content:
     bitorder: BitOrder
     options: BandOptions
     state: State
+
+
+class Source(NamedTuple):
+    """Where an index was loaded from."""
+
+    folder: Path
+    checksum: str
+    """The checksum of the folder's manifest."""
+    mapped: State | None
+    """The state that was mapped, or None where it was read into memory."""
+
+    def is_still_there(self) -> bool:
+        """Whether the folder still holds the same index."""
+        try:
+            return read_manifest(self.folder).checksum == self.checksum
+        except (OSError, CorruptFileError):
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +150,15 @@ def save(content: Content, path: str | os.PathLike[str]) -> None:
     folders.save(path, INDEX, manifest, arrays)
 
 
-def load(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Content, str]:
-    """The index in a folder, and the checksum of its manifest.
-
-    Raises CorruptFileError where it is damaged.
-    """
+def load(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Content, Source]:
+    """The index in a folder; raises CorruptFileError where it is damaged."""
     return folders.load(path, INDEX, partial(_read, mapped=mapped, verify=verify))
+
+
+def load_codes(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Content, Source]:
+    """The index in a folder that may hold more than that."""
+    known = folders.folder_format(path)
+    return folders.load(path, known, partial(_read, mapped=mapped, verify=verify))
 
 
 def to_files(content: Content) -> dict[str, bytes]:
@@ -143,8 +171,7 @@ def to_files(content: Content) -> dict[str, bytes]:
 def from_files(files: dict[str, bytes]) -> Content:
     """The index that such files hold; its arrays are theirs."""
     manifest = parse(files[MANIFEST], Path(MANIFEST))
-    stored = READERS[manifest.version](manifest.fields())
-    return content_from(stored, partial(_array_in, files), Path())
+    return content_from(stored_index(manifest), partial(_array_in, files), Path())
 
 
 def described(content: Content) -> tuple[dict[str, Any], dict[str, ArrayData]]:
@@ -212,14 +239,20 @@ def _arrays_of(part: Part) -> dict[str, list[Array]]:
     }
 
 
-def _read(folder: Path, manifest: Manifest, mapped: bool, verify: bool) -> tuple[Content, str]:
-    stored = READERS[manifest.version](manifest.fields())
-    return content_from(stored, file_reader(folder, mapped, verify), folder), manifest.checksum
+def _read(folder: Path, manifest: Manifest, mapped: bool, verify: bool) -> tuple[Content, Source]:
+    content = read_content(folder, manifest, mapped, verify)
+    mapped_state = content.state if mapped else None
+    return content, Source(folder.resolve(), manifest.checksum, mapped_state)
 
 
-def file_reader(folder: Path, mapped: bool, verify: bool) -> ArrayReader:
-    """What reads or maps the arrays of a folder's files."""
-    return partial(_array_of, folder, mapped, verify)
+def read_content(folder: Path, manifest: Manifest, mapped: bool, verify: bool) -> Content:
+    """The index that the manifest of a folder describes."""
+    return content_from(stored_index(manifest), partial(_array_of, folder, mapped, verify), folder)
+
+
+def stored_index(manifest: Manifest) -> StoredIndex:
+    """The index that a manifest describes. All of it is checked before anything is allocated."""
+    return READERS[manifest.format.name, manifest.version](manifest.fields())
 
 
 def _array_of(folder: Path, mapped: bool, verify: bool, file: ArrayFile) -> Array:
@@ -238,8 +271,7 @@ def _array_in(files: dict[str, bytes], file: ArrayFile) -> Array:
     return np.frombuffer(raw, file.dtype, offset=start).reshape(file.shape)
 
 
-def read_fields(fields: Fields) -> StoredIndex:
-    """The fields of an index in version 1: nothing is allocated before all of them were checked."""
+def _read_fields_1(fields: Fields) -> StoredIndex:
     bitorder: BitOrder = fields.choice("bitorder", ("big", "little"))
     n_bits = fields.integer("n_bits", 1, MAX_BITS)
     options = BandOptions(
@@ -280,8 +312,11 @@ def _read_bands(fields: Fields, n_bits: int) -> Bands:
     return tuple(map(tuple, value))
 
 
-READERS: dict[int, Callable[[Fields], StoredIndex]] = {1: read_fields}
-"""What reads the fields of each version of the format."""
+READERS: dict[tuple[str, int], Callable[[Fields], StoredIndex]] = {
+    (INDEX.name, 1): _read_fields_1,
+    (VECTORS.name, 2): _read_fields_1,
+}
+"""By format and version: what reads the fields of the index in such a manifest."""
 
 
 def content_from(stored: StoredIndex, read: ArrayReader, folder: Path) -> Content:

@@ -14,14 +14,11 @@ from pathlib import Path
 from bitweigh._disk.reading import resolved
 from bitweigh._storage import attachments, index_files, vectors_1
 from bitweigh._storage import folder as folders
-from bitweigh._storage.attachments import VectorContent, VectorSource
+from bitweigh._storage.attachments import Attachments, VectorContent, VectorSource
 from bitweigh._storage.formats import VECTORS
 from bitweigh._storage.manifest import MANIFEST, Manifest, read_manifest, sealed
 
-__all__ = ["VectorContent", "VectorSource", "checksum_of", "load", "load_codes", "save"]
-
-INDEX_VERSIONS = {2: 1}
-"""By version: which version of an index's format the fields of the codes have."""
+__all__ = ["VectorContent", "VectorSource", "checksum_of", "load", "save", "verify"]
 
 
 def save(content: VectorContent, path: str | os.PathLike[str]) -> None:
@@ -46,11 +43,13 @@ def load(path: str | os.PathLike[str], mapped: bool) -> tuple[VectorContent, Vec
     )
 
 
-def load_codes(
-    path: str | os.PathLike[str], mapped: bool, verify: bool
-) -> tuple[index_files.Content, str]:
-    """The codes alone of a folder of version 2, and the checksum of its manifest."""
-    return folders.load(path, VECTORS, partial(_read_codes, mapped=mapped, verify=verify))
+def verify(path: str | os.PathLike[str]) -> None:
+    """Compare the files of hasher, weigher and vectors in a folder with their checksums."""
+    folder = resolved(path)
+    if not os.path.lexists(folder / MANIFEST):
+        vectors_1.verify(folder)
+    else:
+        attachments.check_attachments(folder, _attached(read_manifest(folder)))
 
 
 def checksum_of(path: str | os.PathLike[str]) -> str:
@@ -62,18 +61,13 @@ def checksum_of(path: str | os.PathLike[str]) -> str:
 
 
 def _read(folder: Path, manifest: Manifest, mapped: bool) -> tuple[VectorContent, VectorSource]:
-    stored = index_files.READERS[INDEX_VERSIONS[manifest.version]](manifest.fields())
-    attached = attachments.read_fields(manifest.fields().object("attachments"), stored.n_bits)
-    read = index_files.file_reader(folder, mapped, verify=not mapped)
-    codes = index_files.content_from(stored, read, folder)
+    attached = _attached(manifest)
+    codes = index_files.read_content(folder, manifest, mapped, verify=not mapped)
     content = attachments.read_attachments(folder, manifest.path, attached, codes, mapped)
     vectors = None if attached.vectors is None else folder / attached.vectors.name
     return content, VectorSource(folder, manifest.checksum, vectors)
 
 
-def _read_codes(
-    folder: Path, manifest: Manifest, mapped: bool, verify: bool
-) -> tuple[index_files.Content, str]:
-    stored = index_files.READERS[INDEX_VERSIONS[manifest.version]](manifest.fields())
-    read = index_files.file_reader(folder, mapped, verify)
-    return index_files.content_from(stored, read, folder), manifest.checksum
+def _attached(manifest: Manifest) -> Attachments:
+    n_bits = index_files.stored_index(manifest).n_bits
+    return attachments.read_fields(manifest.fields().object("attachments"), n_bits)

@@ -28,14 +28,15 @@ from bitweigh._storage.attachments import (
     Attachments,
     VectorContent,
     VectorSource,
+    check_attachments,
     read_attachments,
 )
 from bitweigh._storage.formats import INDEX, VECTORS
-from bitweigh._storage.manifest import MANIFEST, OtherFile, format_named_in
+from bitweigh._storage.manifest import MANIFEST, OtherFile, format_named_in, read_manifest
 from bitweigh.errors import CorruptFileError
 from bitweigh.hashers import _files as estimator_files
 
-__all__ = ["CODES", "NAME", "attempt", "checksum_of", "owns", "parse", "remove"]
+__all__ = ["CODES", "NAME", "attempt", "checksum_of", "owns", "parse", "remove", "verify"]
 
 NAME = "vectors.json"
 CODES = "index"
@@ -66,6 +67,15 @@ def attempt(folder: Path, mapped: bool) -> tuple[VectorContent, VectorSource] | 
             if isinstance(error, CorruptFileError):
                 raise
             raise CorruptFileError(Path(error.filename), "the file is missing") from None
+
+
+def verify(folder: Path) -> None:
+    """Compare the files beside the codes with their checksums."""
+    codes = read_manifest(folder / CODES)
+    entries = parse(read_plain(folder / NAME, _MAX_BYTES), folder / NAME)
+    entry = _entry_for(folder, entries, codes.checksum)
+    n_bits = index_files.stored_index(codes).n_bits
+    check_attachments(folder, _attachments(folder, entry, n_bits))
 
 
 def checksum_of(folder: Path) -> str:
@@ -113,14 +123,20 @@ def _read(folder: Path, mapped: bool) -> tuple[VectorContent, VectorSource]:
     if os.path.lexists(folder / CODES) and kind_of(folder / CODES) != "a folder":
         found = kind_of(folder / CODES) or "a file"
         raise CorruptFileError(folder / CODES, f"must be a folder, is {found}")
-    codes, checksum = index_files.load(folder / CODES, mapped, verify=not mapped)
-    entry = next((entry for entry in entries if entry["index"] == checksum), None)
-    if entry is None:
-        raise CorruptFileError(folder / NAME, f"does not describe what {CODES} holds")
+    codes, source = index_files.load(folder / CODES, mapped, verify=not mapped)
+    entry = _entry_for(folder, entries, source.checksum)
     stored = _attachments(folder, entry, codes.n_bits)
     content = read_attachments(folder, folder / NAME, stored, codes, mapped)
     vectors = None if stored.vectors is None else folder / stored.vectors.name
     return content, VectorSource(folder, digest_of(raw), vectors)
+
+
+def _entry_for(folder: Path, entries: list[Entry], checksum: str) -> Entry:
+    """What belongs to the codes that are there."""
+    for entry in entries:
+        if entry["index"] == checksum:
+            return entry
+    raise CorruptFileError(folder / NAME, f"does not describe what {CODES} holds")
 
 
 def _attachments(folder: Path, entry: Entry, n_bits: int) -> Attachments:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
-from bitweigh._storage import vector_files
+from bitweigh._storage import Source, vector_files
 from bitweigh._storage.arrays import Array
 from bitweigh._storage.vector_files import VectorContent, VectorSource
 from bitweigh._vectors.state import VectorState
@@ -14,7 +15,7 @@ from bitweigh.errors import CorruptFileError
 from bitweigh.index import Index
 from bitweigh.typing import Ids
 
-__all__ = ["load", "save"]
+__all__ = ["checksum", "load", "save", "verify"]
 
 
 class _Blocks:
@@ -41,8 +42,9 @@ def save(held: VectorState, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str], mapped: bool) -> VectorState:
     """What a folder holds; raises CorruptFileError where it is damaged."""
     content, source = vector_files.load(path, mapped)
+    state = content.codes.state if mapped else None
     return VectorState(
-        Index._of(content.codes),
+        Index._of(content.codes, Source(source.folder.resolve(), source.checksum, state)),
         content.hasher,
         content.weigher,
         _vectors_of(content, source, mapped),
@@ -50,6 +52,16 @@ def load(path: str | os.PathLike[str], mapped: bool) -> VectorState:
         content.rerank,
         content.seed,
     )
+
+
+def checksum(folder: Path) -> str:
+    """The checksum of what a folder holds: of its manifest, which names files by their own."""
+    return vector_files.checksum_of(folder)
+
+
+def verify(folder: Path) -> None:
+    """Compare the files of hasher, weigher and vectors with their checksums."""
+    vector_files.verify(folder)
 
 
 def _vectors_of(content: VectorContent, source: VectorSource, mapped: bool) -> Vectors | None:
