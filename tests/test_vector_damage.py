@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from storage_cases import QUERIES, old_vectors, sealed
 import bitweigh
 from bitweigh._storage.arrays import digest_of
 from bitweigh._storage.manifest import MANIFEST, parse
+from bitweigh._vectors import files
 from bitweigh.vector_index import VectorIndex
 
 
@@ -119,6 +121,47 @@ def test_what_a_manifest_says_is_not_believed(
     for mmap in (False, True):
         with pytest.raises(bitweigh.CorruptFileError, match=match):
             VectorIndex.load(tmp_path / "copy", mmap=mmap)
+
+
+ABSURD: list[Any] = [
+    None, True, -1, 0, 1, 2**31, 2**63, 10**30, 0.5, "", "x", "../../etc/passwd", [], {}, [[]],
+    "hasher-" + "0" * 32 + ".npz", "vectors-" + "0" * 32 + ".npy", {"bytes": 10**18}, {"bytes": -1},
+]  # fmt: skip
+
+
+def test_absurd_values_in_a_manifest_are_refused_or_change_nothing_else(
+    stored: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(stored, folder)
+    raw = (folder / MANIFEST).read_bytes()
+    places = [("attachments", name) for name in json.loads(raw)["attachments"]]
+    places += [("files", name) for name in json.loads(raw)["files"]]
+    refused = 0
+    for (outer, inner), value in itertools.product(places, ABSURD):
+        body = json.loads(raw)
+        body[outer][inner] = value
+        (folder / MANIFEST).write_bytes(sealed(json.dumps(body, indent=1).encode()))
+        for mmap in (False, True):
+            error = error_of(lambda mmap=mmap: VectorIndex.load(folder, mmap=mmap))  # type: ignore[misc]
+            # Any seed will do, and without rerank= vectors are not looked for.
+            assert error is not None or inner == "seed" or (inner, value) == ("rerank", None)
+            refused += error is not None
+    assert refused > 500
+
+
+@pytest.mark.parametrize("kind", ["hasher", "weigher", "vectors", "vector_ids"])
+def test_damage_beside_the_codes_of_a_mapped_index_is_found_later(
+    kind: str, stored: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(stored, tmp_path / "copy")
+    files.verify(tmp_path / "copy")
+    (path,) = (tmp_path / "copy").glob(f"{kind}-*")
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    with pytest.raises(bitweigh.CorruptFileError, match="checksum") as caught:
+        files.verify(tmp_path / "copy")
+    assert caught.value.path == path
 
 
 def test_a_vector_that_is_missing_from_a_mapped_file_is_named(stored: Path, tmp_path: Path) -> None:

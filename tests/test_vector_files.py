@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from bitweigh._disk import folders
 from bitweigh._storage import attachments, index_files
 from bitweigh._storage import folder as files
 from bitweigh._storage.manifest import MANIFEST
+from bitweigh._vectors import files as vectors
 from bitweigh.hashers import LSH
 from bitweigh.vector_index import VectorIndex
 from bitweigh.weighers import Asym
@@ -184,6 +186,30 @@ def test_loading_while_another_saves_gives_one_of_both(
 
     monkeypatch.setattr(index_files, "content_from", save_then_make)
     assert content(VectorIndex.load(tmp_path, mmap=mmap)) == content(other_vectors())
+
+
+def test_the_codes_of_a_mapped_index_are_pickled_as_the_place_where_they_are(
+    tmp_path: Path,
+) -> None:
+    old_vectors().save(tmp_path)
+    mapped = VectorIndex.load(tmp_path, mmap=True).index
+    assert len(pickle.dumps(mapped)) < 1000
+    again = pickle.loads(pickle.dumps(mapped))
+    np.testing.assert_array_equal(again.codes_of(again.ids), mapped.codes_of(mapped.ids))
+    pickled = pickle.dumps(mapped)
+    other_vectors().save(tmp_path)
+    with pytest.raises(ValueError, match="has another index"):
+        pickle.loads(pickled)
+    assert len(pickle.loads(pickle.dumps(mapped))) == 200
+
+
+def test_a_checksum_tells_one_saved_index_from_another(tmp_path: Path) -> None:
+    old_vectors().save(tmp_path)
+    before = vectors.checksum(tmp_path)
+    old_vectors().save(tmp_path)
+    assert vectors.checksum(tmp_path) == before
+    other_vectors().save(tmp_path)
+    assert vectors.checksum(tmp_path) != before
 
 
 @pytest.fixture

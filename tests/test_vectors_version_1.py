@@ -19,6 +19,7 @@ import bitweigh
 from bitweigh._storage import attachments, index_files, vectors_1
 from bitweigh._storage.arrays import digest_of
 from bitweigh._storage.manifest import MANIFEST
+from bitweigh._vectors import files
 from bitweigh.vector_index import VectorIndex
 
 GOLDEN = Path(__file__).parent / "golden" / "answers-1" / "vectors-rerank" / "index"
@@ -232,6 +233,17 @@ def test_a_damaged_file_is_named(kind: str, damage: str, folder: Path) -> None:
         path.unlink()
     with pytest.raises(bitweigh.CorruptFileError) as caught:
         VectorIndex.load(folder)
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize("kind", ["hasher", "weigher", "vectors", "ids"])
+def test_damage_of_a_mapped_index_is_found_later(kind: str, folder: Path) -> None:
+    files.verify(folder)
+    (path,) = folder.glob(f"{kind}-*")
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    with pytest.raises(bitweigh.CorruptFileError, match="checksum") as caught:
+        files.verify(folder)
     assert caught.value.path == path
 
 
