@@ -140,6 +140,15 @@ def test_a_description_of_somebody_else_is_not_replaced(folder: Path) -> None:
     assert (folder / "index" / MANIFEST).exists()
 
 
+def test_a_first_save_of_version_1_that_was_killed_is_in_nobodys_way(folder: Path) -> None:
+    (folder / vectors_1.NAME).rename(folder / f"{vectors_1.NAME}.tmp")
+    with pytest.raises(FileNotFoundError):
+        VectorIndex.load(folder)
+    changed().save(folder)
+    listed = json.loads((folder / MANIFEST).read_text())["files"]
+    assert names(folder) == {MANIFEST, *listed}
+
+
 def test_an_index_is_not_saved_over_version_1(folder: Path) -> None:
     before = names(folder)
     with pytest.raises(FileExistsError, match="holds a vector index, not an index"):

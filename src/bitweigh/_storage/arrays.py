@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import xxhash
@@ -61,6 +61,8 @@ _HEADER_BYTES = 128
 class ArrayKind:
     """What arrays of one kind are like. A file's name begins with the kind."""
 
+    ending: ClassVar[str] = "npy"
+
     name: str
     dtypes: tuple[str, ...]
     """Those it may have, as NumPy writes them."""
@@ -69,14 +71,9 @@ class ArrayKind:
     optional: bool = False
     """Whether it may be missing. Arrays without elements have no file in any case."""
 
-    @property
-    def ending(self) -> str:
-        """How the names of its files end."""
-        return "npy"
-
     def shape(self, lengths: Mapping[str, int]) -> Shape:
         """The shape that such an array has."""
-        return tuple(lengths[name] for name in self.lengths)
+        return tuple([lengths[name] for name in self.lengths])
 
     def fits(self, head: bytes, size: int, whole: bool) -> bool:
         """Whether a file with these first bytes is of this kind; if not whole, begins as one."""
@@ -226,7 +223,7 @@ def map_array(folder: Path, stored: ArrayFile) -> Array:
     path = folder / stored.name
     with open_plain(path) as file:
         start = _data_start(file, path, stored)
-        mapping = mmap.mmap(file.fileno(), stored.size, access=mmap.ACCESS_READ)
+        mapping = mmap.mmap(file.fileno(), start + stored.nbytes, access=mmap.ACCESS_READ)
     return np.frombuffer(mapping, stored.dtype, offset=start).reshape(stored.shape)
 
 
@@ -271,7 +268,7 @@ def _data_start(file: io.FileIO, path: Path, stored: ArrayFile) -> int:
     if file.read(len(header)) != header:
         expected = f"{stored.dtype} of shape {stored.shape}"
         raise CorruptFileError(path, f"must hold an array, {expected}, as NumPy writes it")
-    size = os.fstat(file.fileno()).st_size
-    if size != stored.size:
-        raise CorruptFileError(path, f"must have {stored.size} bytes for its array, has {size}")
+    size, wanted = os.fstat(file.fileno()).st_size, len(header) + stored.nbytes
+    if size != wanted:
+        raise CorruptFileError(path, f"must have {wanted} bytes for its array, has {size}")
     return len(header)

@@ -20,7 +20,14 @@ from bitweigh._disk.folders import HeldFolder, undisturbed
 from bitweigh._disk.reading import open_plain, pieces, resolved, watched
 from bitweigh._disk.writing import refuse_unless_plain, temporary_of, write_synced
 from bitweigh._storage.arrays import ArrayFile, agrees, digest_of_pieces
-from bitweigh._storage.formats import FORMATS, INDEX, FileKind, FolderKind, Format
+from bitweigh._storage.formats import (
+    FORMATS,
+    INDEX,
+    FileKind,
+    FolderKind,
+    Format,
+    why_unknown,
+)
 from bitweigh._storage.manifest import (
     FILE_NAME,
     MANIFEST,
@@ -86,8 +93,9 @@ def folder_format(path: str | os.PathLike[str]) -> Format:
     if named is None:
         reason = "no such file, so the folder holds no index"
         raise FileNotFoundError(errno.ENOENT, reason, str(folder / MANIFEST))
-    if named.startswith("bitweigh-") and named not in FORMATS:
-        raise CorruptFileError(folder / MANIFEST, _unknown(named))
+    unknown = why_unknown(named)
+    if unknown is not None:
+        raise CorruptFileError(folder / MANIFEST, unknown)
     return FORMATS.get(named, INDEX)
 
 
@@ -138,7 +146,9 @@ def load(
     try:
         return undisturbed(folder, partial(_attempt, folder, in_format, read, read_older))
     except FileNotFoundError:
-        _refuse_to_read(folder, in_format)
+        found = FORMATS.get(_format_in(folder) or "", in_format)
+        if found is not in_format:
+            raise _other_format(folder, found, in_format) from None
         raise
 
 
@@ -159,7 +169,7 @@ def _attempt(
     with watched(folder / MANIFEST) as is_still_there:
         manifest = read_manifest(folder)
         if manifest.format is not in_format:
-            _refuse_to_read(folder, in_format)
+            raise _other_format(folder, manifest.format, in_format)
         try:
             return read(folder, manifest)
         except FileNotFoundError as error:
@@ -178,12 +188,9 @@ def _has_older(folder: Path, in_format: Format) -> bool:
     )
 
 
-def _refuse_to_read(folder: Path, wanted: Format) -> None:
-    """Raise FileNotFoundError where a folder holds something of another format."""
-    found = FORMATS.get(_format_in(folder) or "", wanted)
-    if found is not wanted:
-        reason = f"the folder holds {found.what}, not {wanted.what}: bitweigh.load reads it"
-        raise FileNotFoundError(errno.ENOENT, reason, str(folder))
+def _other_format(folder: Path, found: Format, wanted: Format) -> FileNotFoundError:
+    reason = f"the folder holds {found.what}, not {wanted.what}: bitweigh.load reads it"
+    return FileNotFoundError(errno.ENOENT, reason, str(folder))
 
 
 def listed_files(folder: Path) -> set[str]:
@@ -244,10 +251,6 @@ def _format_in(folder: Path) -> str | None:
     return None
 
 
-def _unknown(named: str) -> str:
-    return f"written as {named!r}, which this version of bitweigh does not know"
-
-
 def _refuse_others(folder: Path, in_format: Format, older: OlderLayout | None) -> None:
     """Raise FileExistsError for a folder that holds something else, or links to elsewhere.
 
@@ -265,10 +268,9 @@ def _refuse_others(folder: Path, in_format: Format, older: OlderLayout | None) -
     if named in FORMATS and named != in_format.name:
         _refuse(folder, f"the folder holds {FORMATS[named].what}, not {in_format.what}")
     if folder / MANIFEST in entries:
-        if named is not None and named.startswith("bitweigh-") and named not in FORMATS:
-            _refuse(folder, f"its {MANIFEST} is {_unknown(named)}")
         if named != in_format.name:
-            _refuse(folder, f"its {MANIFEST} is not that of {in_format.what}")
+            unknown = why_unknown(named or "")
+            _refuse(folder, f"its {MANIFEST} is {unknown or f'not that of {in_format.what}'}")
         return
     for path in entries:
         if not (is_ours(path, in_format) or (older is not None and older.owns(path))):

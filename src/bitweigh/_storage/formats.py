@@ -8,11 +8,11 @@ docs/file-format.md says how to add a format, a version or a kind of array.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from bitweigh._storage.arrays import PART_KINDS, VECTOR_KINDS, agrees
 
-__all__ = ["FORMATS", "INDEX", "VECTORS", "FileKind", "FolderKind", "Format"]
+__all__ = ["FORMATS", "INDEX", "VECTORS", "FileKind", "FolderKind", "Format", "why_unknown"]
 
 FolderKind: TypeAlias = Literal["index", "vectors"]
 """What a folder holds."""
@@ -37,12 +37,9 @@ class FileKind(Protocol):
 class EstimatorKind:
     """Files of hashers and weighers."""
 
-    name: str
+    ending: ClassVar[str] = "npz"
 
-    @property
-    def ending(self) -> str:
-        """How the names of its files end."""
-        return "npz"
+    name: str
 
     def fits(self, head: bytes, size: int, whole: bool) -> bool:
         """Whether it begins as they do: a zip archive with `about.npy` first."""
@@ -86,3 +83,10 @@ VECTORS = Format(
 )
 
 FORMATS = {known.name: known for known in (INDEX, VECTORS)}
+
+
+def why_unknown(name: str) -> str | None:
+    """What to say of a manifest that names a format of ours which is not among `FORMATS`."""
+    if name in FORMATS or not name.startswith("bitweigh-"):
+        return None
+    return f"written as {name!r}, which this version of bitweigh does not know"

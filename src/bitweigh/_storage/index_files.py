@@ -240,14 +240,14 @@ def _arrays_of(part: Part) -> dict[str, list[Array]]:
 
 
 def _read(folder: Path, manifest: Manifest, mapped: bool, verify: bool) -> tuple[Content, Source]:
-    content = read_content(folder, manifest, mapped, verify)
+    content = read_content(folder, stored_index(manifest), mapped, verify)
     mapped_state = content.state if mapped else None
     return content, Source(folder.resolve(), manifest.checksum, mapped_state)
 
 
-def read_content(folder: Path, manifest: Manifest, mapped: bool, verify: bool) -> Content:
-    """The index that the manifest of a folder describes."""
-    return content_from(stored_index(manifest), partial(_array_of, folder, mapped, verify), folder)
+def read_content(folder: Path, stored: StoredIndex, mapped: bool, verify: bool) -> Content:
+    """The index that a folder holds, with its arrays."""
+    return content_from(stored, partial(_array_of, folder, mapped, verify), folder)
 
 
 def stored_index(manifest: Manifest) -> StoredIndex:

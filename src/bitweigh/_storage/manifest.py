@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from bitweigh._disk.reading import head_of, read_plain
 from bitweigh._storage.arrays import DAMAGED, ArrayFile, ArrayKind, digest_of
-from bitweigh._storage.formats import FORMATS, Format
+from bitweigh._storage.formats import FORMATS, Format, why_unknown
 from bitweigh._system import __version__
 from bitweigh.errors import CorruptFileError
 
@@ -158,36 +158,32 @@ def _why_not(raw: bytes) -> str:
     head = _HEAD.match(raw)
     if head is None:
         return f"{_NOT_OURS}, or damaged"
-    return _why_unknown(head[1].decode(), int(head[2])) or DAMAGED
+    return _why_not_read(head[1].decode(), int(head[2])) or DAMAGED
 
 
-def _why_unknown(name: object, version: int) -> str | None:
+def _why_not_read(name: str, version: int) -> str | None:
     """Why this version of bitweigh does not read such a manifest; None if it does."""
-    known = FORMATS.get(name) if isinstance(name, str) else None
+    known = FORMATS.get(name)
     if known is None:
-        if isinstance(name, str) and name.startswith("bitweigh-"):
-            return f"written as {name!r}, which this version of bitweigh does not know"
-        return _NOT_OURS
-    if version > known.versions[-1]:
-        return (
-            f"written in format {version}; this version of bitweigh reads up to "
-            f"{known.versions[-1]}"
-        )
+        return why_unknown(name) or _NOT_OURS
+    latest = known.versions[-1]
+    if version > latest:
+        return f"written in format {version}; this version of bitweigh reads up to {latest}"
     if version not in known.versions:
         return f"version must be one of {', '.join(map(str, known.versions))}"
     return None
 
 
 def _known(path: Path, name: object, version: object) -> tuple[Format, int]:
+    """The format and version that a manifest names, if they are known."""
+    if not isinstance(name, str) or (name not in FORMATS and why_unknown(name) is None):
+        raise CorruptFileError(path, _NOT_OURS)
     if type(version) is not int or version < 1:
-        wrong = _why_unknown(name, 1)
-        raise CorruptFileError(
-            path, wrong if wrong == _NOT_OURS else "version must be a positive integer"
-        )
-    wrong = _why_unknown(name, version)
-    if wrong is not None:
-        raise CorruptFileError(path, wrong)
-    return FORMATS[str(name)], version
+        raise CorruptFileError(path, "version must be a positive integer")
+    reason = _why_not_read(name, version)
+    if reason is not None:
+        raise CorruptFileError(path, reason)
+    return FORMATS[name], version
 
 
 class Fields:
@@ -218,18 +214,18 @@ class Fields:
 
     def integer(self, name: str, least: int, most: int) -> int:
         """A number of a range."""
-        value = self.value(name)
+        value = self._body.get(name)
         if type(value) is not int or not least <= value <= most:
             self.fail_at(name, f"must be an integer from {least} to {most}")
         return value
 
     def optional_integer(self, name: str, least: int, most: int) -> int | None:
         """A number of a range, or null."""
-        return None if self.value(name) is None else self.integer(name, least, most)
+        return None if self._body.get(name) is None else self.integer(name, least, most)
 
     def choice(self, name: str, choices: tuple[str | None, ...]) -> Any:  # noqa: ANN401
         """One of some words."""
-        value = self.value(name)
+        value = self._body.get(name)
         if not (value is None or isinstance(value, str)) or value not in choices:
             words = " or ".join("null" if word is None else repr(word) for word in choices)
             self.fail_at(name, f"must be {words}")
@@ -237,11 +233,11 @@ class Fields:
 
     def object(self, name: str) -> Fields:
         """An object inside of this one."""
-        return Fields(self._path, self.value(name), f"{self._where}{name}", self._listed)
+        return Fields(self._path, self._body.get(name), f"{self._where}{name}", self._listed)
 
     def objects(self, name: str) -> list[Fields]:
         """A list of objects inside of this one."""
-        value = self.value(name)
+        value = self._body.get(name)
         if not isinstance(value, list):
             self.fail_at(name, "must be a list")
         return [
@@ -252,7 +248,7 @@ class Fields:
     def array(self, kind: ArrayKind, lengths: Mapping[str, int]) -> ArrayFile | None:
         """The file of an array; None where there is none and need not be."""
         shape = kind.shape(lengths)
-        if 0 in shape or (kind.optional and self.value(kind.name) is None):
+        if 0 in shape or (kind.optional and self._body.get(kind.name) is None):
             return None
         name, facts = self._named(kind.name, kind.ending)
         if facts.get("dtype") not in kind.dtypes:
@@ -271,7 +267,7 @@ class Fields:
 
     def _named(self, kind: str, ending: str) -> tuple[str, dict[str, Any]]:
         """The name of a file and what is said of it."""
-        value = self.value(kind)
+        value: Any = self._body.get(kind)
         match = FILE_NAME.fullmatch(value) if isinstance(value, str) else None
         if match is None or match.groups() != (kind, ending):
             self.fail_at(kind, "must be the name of such a file of an index")

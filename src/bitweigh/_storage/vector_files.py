@@ -49,7 +49,9 @@ def verify(path: str | os.PathLike[str]) -> None:
     if not os.path.lexists(folder / MANIFEST):
         vectors_1.verify(folder)
     else:
-        attachments.check_attachments(folder, _attached(read_manifest(folder)))
+        manifest = read_manifest(folder)
+        n_bits = index_files.stored_index(manifest).n_bits
+        attachments.check_attachments(folder, _attached(manifest, n_bits))
 
 
 def checksum_of(path: str | os.PathLike[str]) -> str:
@@ -61,13 +63,13 @@ def checksum_of(path: str | os.PathLike[str]) -> str:
 
 
 def _read(folder: Path, manifest: Manifest, mapped: bool) -> tuple[VectorContent, VectorSource]:
-    attached = _attached(manifest)
-    codes = index_files.read_content(folder, manifest, mapped, verify=not mapped)
+    stored = index_files.stored_index(manifest)
+    attached = _attached(manifest, stored.n_bits)
+    codes = index_files.read_content(folder, stored, mapped, verify=not mapped)
     content = attachments.read_attachments(folder, manifest.path, attached, codes, mapped)
     vectors = None if attached.vectors is None else folder / attached.vectors.name
     return content, VectorSource(folder, manifest.checksum, vectors)
 
 
-def _attached(manifest: Manifest) -> Attachments:
-    n_bits = index_files.stored_index(manifest).n_bits
+def _attached(manifest: Manifest, n_bits: int) -> Attachments:
     return attachments.read_fields(manifest.fields().object("attachments"), n_bits)

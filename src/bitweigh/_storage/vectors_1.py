@@ -40,6 +40,7 @@ __all__ = ["CODES", "NAME", "attempt", "checksum_of", "owns", "parse", "remove",
 
 NAME = "vectors.json"
 CODES = "index"
+_DESCRIPTIONS = (temporary_of(NAME), NAME)
 # It has less than 1 KiB for each of one or two indexes.
 _MAX_BYTES = 1 << 16
 _CHECKSUM = re.compile(r"[0-9a-f]{32}")
@@ -85,12 +86,10 @@ def checksum_of(folder: Path) -> str:
 
 def owns(path: Path) -> bool:
     """Whether this is the description, or the folder of codes beside it."""
-    if path.name not in (CODES, NAME, temporary_of(NAME)):
-        return False
     try:
         if path.name == CODES:
-            return kind_of(path) == "a folder" and owns(path.with_name(NAME))
-        return format_named_in(path) == VECTORS.name
+            return kind_of(path) == "a folder" and _is_described(path.parent)
+        return path.name in _DESCRIPTIONS and format_named_in(path) == VECTORS.name
     except (FileNotFoundError, CorruptFileError):
         return False
 
@@ -101,7 +100,7 @@ def remove(folder: Path) -> None:
     The other files that it names are those of version 2, too, or are removed with what that has
     left over.
     """
-    if not owns(folder / NAME):
+    if not _is_described(folder):
         return
     codes = folder / CODES
     if owns(codes):
@@ -112,9 +111,14 @@ def remove(folder: Path) -> None:
             (codes / MANIFEST).unlink(missing_ok=True)
         if not any(codes.iterdir()):
             codes.rmdir()
-    for name in (temporary_of(NAME), NAME):
+    for name in _DESCRIPTIONS:
         if owns(folder / name):
             (folder / name).unlink(missing_ok=True)
+
+
+def _is_described(folder: Path) -> bool:
+    """Whether there is a description, or what becomes one when a first save ends."""
+    return any(owns(folder / name) for name in _DESCRIPTIONS)
 
 
 def _read(folder: Path, mapped: bool) -> tuple[VectorContent, VectorSource]:
