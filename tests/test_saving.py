@@ -115,10 +115,13 @@ def test_a_vector_index_does_not_replace_an_index_that_is_not_its_own(tmp_path: 
     assert len(bitweigh.load(tmp_path / "index")) == 3
 
 
-def test_a_vector_index_saved_again_repairs_its_hasher(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_vector_index_saved_again_repairs_its_hasher(damage: str, tmp_path: Path) -> None:
     index = vector_index()
     index.save(tmp_path / "vectors")
-    next((tmp_path / "vectors").glob("hasher-*.npz")).write_bytes(b"")
+    path = next((tmp_path / "vectors").glob("hasher-*.npz"))
+    raw = path.read_bytes()
+    path.write_bytes(b"" if damage == "cut" else raw[:300] + bytes([raw[300] ^ 1]) + raw[301:])
     index.save(tmp_path / "vectors")
     assert len(bitweigh.VectorIndex.load(tmp_path / "vectors")) == 60
 

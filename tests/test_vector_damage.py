@@ -193,6 +193,21 @@ def test_vectors_that_are_not_finite_are_damage_whatever_their_checksums(
     assert caught.value.path == path
 
 
+def test_vectors_of_other_ids_are_damage_whatever_their_checksums(
+    stored: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(stored, tmp_path / "copy")
+    (path,) = (tmp_path / "copy").glob("vector_ids-*.npy")
+    np.save(path, np.load(path) + 1)
+    old, new = path.name, f"vector_ids-{digest_of(path.read_bytes())}.npy"
+    path = path.rename(path.with_name(new))
+    manifest = tmp_path / "copy" / MANIFEST
+    manifest.write_bytes(sealed(manifest.read_bytes().replace(old.encode(), new.encode())))
+    with pytest.raises(bitweigh.CorruptFileError, match="not the ids of the index") as caught:
+        VectorIndex.load(tmp_path / "copy")
+    assert caught.value.path == path
+
+
 def test_a_hasher_larger_than_its_index_allows_is_not_read(stored: Path, tmp_path: Path) -> None:
     shutil.copytree(stored, tmp_path / "copy")
     (path,) = (tmp_path / "copy").glob("hasher-*.npz")

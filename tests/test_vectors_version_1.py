@@ -156,16 +156,20 @@ def test_an_index_is_not_saved_over_version_1(folder: Path) -> None:
     assert names(folder) == before
 
 
+@pytest.mark.parametrize("unfinished", [False, True])
 @pytest.mark.parametrize("mmap", [False, True])
 def test_a_load_of_version_1_finds_version_2_when_a_save_comes_in_between(
-    mmap: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+    mmap: bool, unfinished: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read, reads = attachments.read_attachments, []
 
     def save_then_read(*arguments: Any) -> Any:
         reads.append(True)
         if len(reads) == 1:
+            os.link(folder / vectors_1.NAME, folder.parent / "kept")
             changed().save(folder)
+            if unfinished:
+                os.link(folder.parent / "kept", folder / vectors_1.NAME)
         return read(*arguments)
 
     new = changed()
