@@ -1,6 +1,6 @@
 """HDF5 files in the layout of ann-benchmarks: train, test, neighbors, distances and attributes.
 
-They are read, not mapped. Needs h5py, from the extra ``bitweigh[datasets]``.
+They are read, not mapped. Needs h5py, from the extra ``bitweigh[io]``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class AnnBenchmarks:
     >>> import numpy as np
     >>> from bitweigh import io
     >>> rows = np.zeros((4, 2), dtype=np.float32)
-    >>> held = datasets.AnnBenchmarks(rows, rows[:1], None, None, {"distance": "euclidean"})
+    >>> held = io.AnnBenchmarks(rows, rows[:1], None, None, {"distance": "euclidean"})
     >>> held.train.shape, held.attributes["distance"]
     ((4, 2), 'euclidean')
 
@@ -54,7 +54,7 @@ def read_ann_benchmarks(path: PathLike, *, max_rows: int | None = None) -> AnnBe
     path : path
         The file.
     max_rows : int, optional
-        At most this many rows of ``train``. The true neighbours speak of all rows, so with fewer
+        Max rows of ``train`` to read. The true neighbours are those among all rows, so with fewer
         `neighbours` and `distances` are None.
 
     Returns
@@ -112,7 +112,7 @@ def read_hdf5(
     member : str
         The name of the array inside the file.
     max_rows : int, optional
-        At most this many rows, from the first on; no others are read.
+        Max rows to read, from the start; no others are read.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def _h5py() -> ModuleType:
     try:
         import h5py
     except ImportError:
-        raise ImportError('HDF5 needs h5py: pip install "bitweigh[datasets]"') from None
+        raise ImportError('HDF5 needs h5py: pip install "bitweigh[io]"') from None
     module: ModuleType = h5py
     return module
 

@@ -1,6 +1,6 @@
 """Parquet files: vectors as one column of lists or as several columns of numbers.
 
-They are read in batches, not mapped. Needs pyarrow, from the extra ``bitweigh[datasets]``.
+They are read in batches, not mapped. Needs pyarrow, from the extra ``bitweigh[io]``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def read_parquet(
         of the dimensions. By default the only column of lists if there is exactly one, else all
         columns, which must be numbers then.
     max_rows : int, optional
-        At most this many rows, from the first on; no others are read.
+        Max rows to read, from the start; no others are read.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def _pyarrow() -> tuple[ModuleType, ModuleType]:
         import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
-        raise ImportError('Parquet needs pyarrow: pip install "bitweigh[datasets]"') from None
+        raise ImportError('Parquet needs pyarrow: pip install "bitweigh[io]"') from None
     return pyarrow, pyarrow.parquet
 
 
