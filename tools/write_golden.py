@@ -128,8 +128,8 @@ def some_numbers(seed: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
 
 def learned(estimator: AnyEstimator, seed: str) -> AnyEstimator:
     """A fitted hasher or weigher with other numbers in the place of those that it has learned."""
-    for name in estimator._sizes():
-        setattr(estimator, name, some_numbers(f"{seed} {name}", getattr(estimator, name).shape))
+    for number, name in enumerate(estimator._sizes()):
+        setattr(estimator, name, some_numbers(f"{seed} {number}", getattr(estimator, name).shape))
     return estimator
 
 
