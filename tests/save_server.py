@@ -20,6 +20,7 @@ import bitweigh
 
 # Two calls that save itself never makes: what lies between them is the save.
 BEGIN, END = "/save-begins", "/save-ends"
+VERSION_1 = Path(__file__).parent / "golden" / "answers-1" / "vectors-rerank" / "index"
 
 
 def old_index() -> bitweigh.Index:
@@ -42,7 +43,20 @@ def new_index(old: bitweigh.Index) -> bitweigh.Index:
     return index
 
 
-def child(index: bitweigh.Index, folder: str, most_bytes: int) -> int:
+def old_vectors() -> bitweigh.VectorIndex:
+    """The vector index in a folder of version 1."""
+    return bitweigh.VectorIndex.load(VERSION_1)
+
+
+def new_vectors() -> bitweigh.VectorIndex:
+    """What the folder of a vector index holds afterwards."""
+    index = old_vectors()
+    index.remove([10, 11])
+    index.add(np.ones((3, index.n_features)), ids=[0, 500, 501], on_duplicate="replace")
+    return index
+
+
+def child(index: bitweigh.Index | bitweigh.VectorIndex, folder: str, most_bytes: int) -> int:
     """Save when continued; 0 if that went well, 3 if it raised OSError or MemoryError."""
     os.kill(os.getpid(), signal.SIGSTOP)
     if most_bytes:
@@ -62,7 +76,9 @@ def child(index: bitweigh.Index, folder: str, most_bytes: int) -> int:
 
 def main() -> None:
     """Serve until the input ends."""
-    index = new_index(old_index())
+    index: bitweigh.Index | bitweigh.VectorIndex = new_index(old_index())
+    if sys.argv[2] == "vectors":
+        index = new_vectors()
     # What is imported or made at a first save must not be counted.
     index.save(sys.argv[1])
     for line in sys.stdin:

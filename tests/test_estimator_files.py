@@ -19,8 +19,8 @@ from sklearn.utils.estimator_checks import check_transformer_get_feature_names_o
 
 import bitweigh
 from bitweigh import hashers, weighers
+from bitweigh._disk import writing
 from bitweigh.hashers import ITQ, LSH, Sign
-from bitweigh.hashers import _files as files
 from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._files import from_bytes, to_bytes
 from bitweigh.weighers import Asym, InnerProduct, Wh
@@ -235,7 +235,7 @@ def test_the_folder_of_a_file_is_synced_once_the_file_has_its_name(
         assert (tmp_path / "file").exists()
         synced.append(folder)
 
-    monkeypatch.setattr(files, "sync_folder", sync)
+    monkeypatch.setattr(writing, "sync_folder", sync)
     LSH(9).fit(ROWS).save(tmp_path / "file")
     assert synced == [tmp_path]
 

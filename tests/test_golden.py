@@ -19,14 +19,27 @@ from bitweigh import hashers, weighers
 from bitweigh.embeddings import BinaryEmbeddings
 
 GOLDEN = Path(__file__).parent / "golden" / "answers-1"
-VECTORS = ["vectors", "vectors-rerank", "vectors-cosine"]
+VECTORS = [
+    GOLDEN / "vectors",
+    GOLDEN / "vectors-rerank",
+    GOLDEN / "vectors-cosine",
+    *sorted((GOLDEN.parent / "vectors-2").iterdir()),
+]
 HASHERS = ["itq", "lsh", "lsh-little", "sign"]
 WEIGHERS = ["asym", "asym-lower", "inner-product", "wh"]
 
 
-def expected_of(name: str) -> dict[str, Any]:
-    expected: dict[str, Any] = json.loads((GOLDEN / name / "expected.json").read_text())
+def expected_in(folder: Path) -> dict[str, Any]:
+    expected: dict[str, Any] = json.loads((folder / "expected.json").read_text())
     return expected
+
+
+def expected_of(name: str) -> dict[str, Any]:
+    return expected_in(GOLDEN / name)
+
+
+def named(folder: Path) -> str:
+    return f"{folder.parent.name}-{folder.name}"
 
 
 def assert_same(distances: object, ids: object, expected: dict[str, Any]) -> None:
@@ -73,23 +86,26 @@ def check_vectors(index: bitweigh.VectorIndex, expected: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("mmap", [False, True])
-@pytest.mark.parametrize("name", VECTORS)
-def test_a_vector_index_gives_the_same_answers(name: str, mmap: bool) -> None:
-    check_vectors(bitweigh.VectorIndex.load(GOLDEN / name / "index", mmap=mmap), expected_of(name))
+@pytest.mark.parametrize("folder", VECTORS, ids=named)
+def test_a_vector_index_gives_the_same_answers(folder: Path, mmap: bool) -> None:
+    index = bitweigh.VectorIndex.load(folder / "index", mmap=mmap)
+    check_vectors(index, expected_in(folder))
+    index.index.verify()
 
 
 @pytest.mark.parametrize("mmap", [False, True])
-@pytest.mark.parametrize("name", VECTORS)
+@pytest.mark.parametrize("folder", VECTORS, ids=named)
 def test_a_vector_index_saved_over_its_old_folder_gives_the_same_answers(
-    name: str, mmap: bool, tmp_path: Path
+    folder: Path, mmap: bool, tmp_path: Path
 ) -> None:
-    shutil.copytree(GOLDEN / name / "index", tmp_path / "index")
+    expected = expected_in(folder)
+    shutil.copytree(folder / "index", tmp_path / "index")
     index = bitweigh.VectorIndex.load(tmp_path / "index", mmap=mmap)
     index.save(tmp_path / "index")
-    check_vectors(index, expected_of(name))
-    check_vectors(bitweigh.VectorIndex.load(tmp_path / "index"), expected_of(name))
+    check_vectors(index, expected)
+    check_vectors(bitweigh.VectorIndex.load(tmp_path / "index"), expected)
     index.add(np.ones((1, index.n_features)))
-    assert index.ids[-1] == expected_of(name)["next_id"]
+    assert index.ids[-1] == expected["next_id"]
 
 
 @pytest.mark.parametrize("name", HASHERS)

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from storage_cases import make_index, repaired, sealed, write
 
 import bitweigh
-from bitweigh._storage.manifest import MANIFEST, digest_of
+from bitweigh._storage.manifest import MANIFEST
 
 MOST_BYTES = 20_000
 ABSURD: list[Any] = [
@@ -24,23 +25,6 @@ ABSURD: list[Any] = [
     float("inf"), "", "x", "../../etc/passwd", "codes-" + "0" * 32 + ".npy", [], {}, [[]], [0],
     [[0]], [[0], [0]], [list(range(25))], [[10**9]], {"dtype": "|O", "shape": [1]},
 ]  # fmt: skip
-N_BITS = 20
-
-
-def make_index() -> bitweigh.Index:
-    """Small, with everything that a file can hold: bands, own ids, removed rows, a tail."""
-    rng = np.random.default_rng(0)
-    codes = np.packbits(rng.random((200, N_BITS)) < 0.5, axis=1)
-    index = bitweigh.Index(N_BITS, bands=3, band_bits=3)
-    index._policy.tail_rows = 20
-    index.add(codes[:70], rng.permutation(2**40 + np.arange(70)))
-    index.build()
-    index._policy.segment_rows = 50
-    index.add(codes[70:105], rng.permutation(35))
-    index.add(codes[105:110])
-    index.remove([3, 2**40 + 5, 2**40 + 60])
-    assert len(list(index._state.parts())) == 3
-    return index
 
 
 @pytest.fixture(scope="module")
@@ -50,44 +34,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
     assert sum(map(len, files.values())) <= MOST_BYTES
     return files
-
-
-# What each folder holds; thousands of times only one file is another.
-written: dict[Path, dict[str, bytes]] = {}
-
-
-def write(folder: Path, files: dict[str, bytes]) -> None:
-    """Make the folder hold these files."""
-    folder.mkdir(exist_ok=True)
-    before = written.get(folder, {})
-    for name in before.keys() - files.keys():
-        (folder / name).unlink()
-    for name, raw in files.items():
-        if before.get(name) != raw:
-            # Another file under the same name: the old one may still be mapped.
-            (folder / name).unlink(missing_ok=True)
-            (folder / name).write_bytes(raw)
-    written[folder] = files
-
-
-def repaired(files: dict[str, bytes]) -> dict[str, bytes]:
-    """The same files with checksums that match what is in them now."""
-    names = {
-        name: f"{name.partition('-')[0]}-{digest_of(raw)}.npy"
-        for name, raw in files.items()
-        if name != MANIFEST
-    }
-    manifest = files[MANIFEST]
-    for old, new in names.items():
-        manifest = manifest.replace(old.encode(), new.encode())
-    return {MANIFEST: sealed(manifest), **{names[n]: raw for n, raw in files.items() if n in names}}
-
-
-def sealed(manifest: bytes) -> bytes:
-    """A manifest with the checksum that it should have, if it has a place for one."""
-    start = manifest.find(b'"checksum": "') + 13
-    blank = manifest[:start] + b"0" * 32 + manifest[start + 32 :]
-    return blank[:start] + digest_of(blank).encode() + blank[start + 32 :]
 
 
 def exercise(index: bitweigh.Index) -> None:

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from test_links import index_of, vectors_of
+from storage_cases import index_of, vectors_of
 
 import bitweigh
 from bitweigh._disk import folders

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
+from storage_cases import index_of, vectors_of
 
 import bitweigh
 from bitweigh import hashers, weighers
 from bitweigh._disk import reading
 from bitweigh.vector_index import VectorIndex
-
-VECTORS = np.random.default_rng(0).standard_normal((40, 6)).astype(np.float32)
-
-
-def index_of(rows: int) -> bitweigh.Index:
-    index = bitweigh.Index(16)
-    index.add(np.full((rows, 2), rows, dtype=np.uint8), np.arange(rows)[::-1] * 2)
-    return index
-
-
-def vectors_of(rows: int) -> VectorIndex:
-    index = VectorIndex(n_bits=7, hasher="lsh", rerank="float16").fit(VECTORS)
-    index.add(VECTORS[:rows])
-    return index
 
 
 def pipe(path: Path) -> None:
@@ -48,7 +33,7 @@ def folder(path: Path) -> None:
 
 STRANGE = [pipe, endless, itself, folder]
 INDEX_FILES = ["manifest.json", "codes-*", "ids-*", "by_id-*"]
-VECTOR_FILES = ["vectors.json", "hasher-*", "weigher-*", "vectors-*", "ids-*", "index/*.json"]
+VECTOR_FILES = ["manifest.json", "hasher-*", "weigher-*", "vectors-*", "vector_ids-*", "codes-*"]
 
 
 @pytest.mark.parametrize("put", STRANGE)
@@ -112,26 +97,14 @@ def test_a_save_writes_to_no_file_that_has_another_name_too(tmp_path: Path) -> N
     assert len(bitweigh.load(tmp_path / "index")) == 4
 
 
-def test_a_vector_index_writes_through_no_link_to_a_description(tmp_path: Path) -> None:
+def test_a_vector_index_writes_through_no_link_to_a_manifest(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     vectors_of(3).save(tmp_path / "vectors")
-    (tmp_path / "vectors" / "vectors.json.tmp").symlink_to(victim)
+    (tmp_path / "vectors" / "manifest.json.tmp").symlink_to(victim)
     with pytest.raises(FileExistsError, match="is a link: remove it first"):
         vectors_of(4).save(tmp_path / "vectors")
     assert victim.read_text() == "precious"
-
-
-def test_the_codes_of_a_vector_index_are_not_looked_for_elsewhere(tmp_path: Path) -> None:
-    vectors_of(3).save(tmp_path / "vectors")
-    vectors_of(3).index.save(tmp_path / "victim")
-    shutil.rmtree(tmp_path / "vectors" / "index")
-    (tmp_path / "vectors" / "index").symlink_to(tmp_path / "victim")
-    with pytest.raises(bitweigh.CorruptFileError, match="index: must be a folder, is a link"):
-        VectorIndex.load(tmp_path / "vectors")
-    with pytest.raises(FileExistsError, match="must be a folder, is a link"):
-        vectors_of(5).save(tmp_path / "vectors")
-    assert len(bitweigh.load(tmp_path / "victim")) == 3
 
 
 def test_the_path_of_a_folder_may_lead_through_links(tmp_path: Path) -> None:
@@ -144,7 +117,7 @@ def test_the_path_of_a_folder_may_lead_through_links(tmp_path: Path) -> None:
     vectors_of(4).save(tmp_path / "to-be-made")
     assert len(VectorIndex.load(tmp_path / "to-be-made", mmap=True)) == 4
     assert (tmp_path / "to-be-made").is_symlink()
-    assert (tmp_path / "real" / "made" / "vectors.json").is_file()
+    assert (tmp_path / "real" / "made" / "manifest.json").is_file()
 
 
 def test_a_path_is_kept_as_it_was_given_unless_a_link_is_in_it(

@@ -2,49 +2,46 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
-from test_storage import held, small_index
+from storage_cases import held, small_index
 
 import bitweigh
+from bitweigh._storage import index_files
 
 
 @pytest.mark.parametrize("mapped", [False, True])
 def test_a_load_starts_anew_when_a_save_comes_in_between(
     mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["bitweigh._storage.load"]
-    read = module.read_manifest
+    make = index_files.content_from
     saves = [small_index(seed=2), small_index(seed=3)]
 
-    def read_then_save(folder: Path) -> object:
-        manifest = read(folder)
+    def save_then_make(stored: Any, read: Any, folder: Path) -> Any:
         if saves:
             saves.pop().save(folder)
-        return manifest
+        return make(stored, read, folder)
 
     small_index(seed=1).save(tmp_path)
-    monkeypatch.setattr(module, "read_manifest", read_then_save)
+    monkeypatch.setattr(index_files, "content_from", save_then_make)
     assert held(bitweigh.load(tmp_path, mmap=mapped)) == held(small_index(seed=2))
 
 
 def test_a_load_gives_up_where_saves_never_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["bitweigh._storage.load"]
-    read = module.read_manifest
+    make = index_files.content_from
     seeds = iter(range(1000))
 
-    def read_then_save(folder: Path) -> object:
-        manifest = read(folder)
+    def save_then_make(stored: Any, read: Any, folder: Path) -> Any:
         small_index(seed=next(seeds)).save(folder)
-        return manifest
+        return make(stored, read, folder)
 
     small_index(seed=1000).save(tmp_path)
-    monkeypatch.setattr(module, "read_manifest", read_then_save)
+    monkeypatch.setattr(index_files, "content_from", save_then_make)
     with pytest.raises(OSError, match="faster than it can be read"):
         bitweigh.load(tmp_path)
 
@@ -53,9 +50,8 @@ def test_a_load_gives_up_where_saves_never_end(
 def test_a_load_starts_anew_when_an_equal_index_was_saved_after_another(
     mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["bitweigh._storage.load"]
     name = "map_array" if mapped else "read_array"
-    read, calls = getattr(module, name), []
+    read, calls = getattr(index_files, name), []
 
     def save_then_read(folder: Path, *facts: object) -> object:
         calls.append(folder)
@@ -69,7 +65,7 @@ def test_a_load_starts_anew_when_an_equal_index_was_saved_after_another(
         return read(folder, *facts)
 
     small_index(seed=1).save(tmp_path)
-    monkeypatch.setattr(module, name, save_then_read)
+    monkeypatch.setattr(index_files, name, save_then_read)
     assert held(bitweigh.load(tmp_path, mmap=mapped)) == held(small_index(seed=1))
     assert len(calls) > 1
 
@@ -77,19 +73,17 @@ def test_a_load_starts_anew_when_an_equal_index_was_saved_after_another(
 def test_the_last_attempt_to_load_keeps_saves_from_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["bitweigh._storage.load"]
-    read, seeds, savers = module.read_manifest, iter(range(1000)), []
+    make, seeds, savers = index_files.content_from, iter(range(1000)), []
 
-    def read_then_save(folder: Path) -> object:
-        manifest = read(folder)
+    def save_then_make(stored: Any, read: Any, folder: Path) -> Any:
         saver = threading.Thread(target=small_index(seed=next(seeds)).save, args=(folder,))
         saver.start()
         saver.join(0.05 if len(savers) == 9 else 30)
         savers.append(saver)
-        return manifest
+        return make(stored, read, folder)
 
     small_index(seed=1000).save(tmp_path)
-    monkeypatch.setattr(module, "read_manifest", read_then_save)
+    monkeypatch.setattr(index_files, "content_from", save_then_make)
     assert held(bitweigh.load(tmp_path)) == held(small_index(seed=8))
     savers[-1].join(30)
     assert len(savers) == 10

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_links import index_of, vectors_of
+from storage_cases import index_of, vectors_of
 
 import bitweigh
 from bitweigh._storage.manifest import MANIFEST
@@ -67,14 +67,12 @@ def test_an_array_that_is_cut_off_is_not_taken_for_ours(tmp_path: Path) -> None:
 def test_descriptions_of_others_are_not_replaced_whatever_they_mention(
     text: str, tmp_path: Path
 ) -> None:
-    for name, save in (("manifest.json", index_of(3).save), ("vectors.json", vectors_of(3).save)):
-        folder = tmp_path / name.partition(".")[0]
-        folder.mkdir()
-        (folder / name).write_text(text)
-        with pytest.raises(FileExistsError, match=f"its {name} is not that of an? .*index"):
-            save(folder)
-        assert (folder / name).read_text() == text
-        assert names(folder) == {name}
+    (tmp_path / MANIFEST).write_text(text)
+    for index in (index_of(3), vectors_of(3)):
+        with pytest.raises(FileExistsError, match=r"manifest\.json is not that of an? .*index"):
+            index.save(tmp_path)
+    assert (tmp_path / MANIFEST).read_text() == text
+    assert names(tmp_path) == {MANIFEST}
 
 
 def test_a_manifest_in_another_layout_is_still_ours(tmp_path: Path) -> None:

@@ -17,9 +17,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
-from save_server import BEGIN, END, new_index, old_index
+from save_server import (
+    BEGIN,
+    END,
+    VERSION_1,
+    new_index,
+    new_vectors,
+    old_index,
+    old_vectors,
+)
 from tools_needed import need_tool, skip_or_fail
 
 import bitweigh
@@ -58,14 +65,17 @@ class Saved:
 class Saves:
     """Starts saves, with or without strace, into a folder that holds the old index each time."""
 
-    def __init__(self, scratch: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, scratch: Path, environment: dict[str, str] | None = None, kind: str = "index"
+    ) -> None:
         self.scratch = scratch
         self.folder = scratch / "index"
-        self.old, self.template = old_index(), scratch / "template"
-        self.new = new_index(self.old)
+        self.template: Path | None = scratch / "template"
+        self.old: AnyIndex = old_index() if kind == "index" else old_vectors()
+        self.new: AnyIndex = new_index(old_index()) if kind == "index" else new_vectors()
         self.old.save(self.template)
         self.server = subprocess.Popen(
-            [sys.executable, str(SERVER), str(scratch / "first")],
+            [sys.executable, str(SERVER), str(scratch / "first"), kind],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -113,17 +123,32 @@ class Saves:
     def check(self, status: int) -> str:
         """Which index the folder holds; fails where that is neither, or not what was reported."""
         found = bitweigh.load(self.folder, verify=True)
-        found.verify()
+        codes_of(found).verify()
         holds = [
             name
             for name, index in (("old", self.old), ("new", self.new))
-            if np.array_equal(found.ids, index.ids)
-            and np.array_equal(found.codes_of(found.ids), index.codes_of(index.ids))
+            if content(index) == content(found)
         ]
         assert len(holds) == 1, "torn"
         assert status in (0, 3, KILLED), f"the save ended with {status}"
         assert status != 0 or holds == ["new"], "a save that went well was lost"
         return holds[0]
+
+
+AnyIndex = bitweigh.Index | bitweigh.VectorIndex
+
+
+def codes_of(index: AnyIndex) -> bitweigh.Index:
+    return index if isinstance(index, bitweigh.Index) else index.index
+
+
+def content(index: AnyIndex) -> tuple[bytes, ...]:
+    """Ids, codes, and vectors if there are any."""
+    ids = index.ids
+    codes = codes_of(index).codes_of(ids).tobytes()
+    if isinstance(index, bitweigh.Index):
+        return ids.tobytes(), codes
+    return ids.tobytes(), codes, index.vectors_of(ids).tobytes()
 
 
 def wait_for(number: int, fact: str, tracer: subprocess.Popen[bytes] | None = None) -> bool:
@@ -202,7 +227,7 @@ def test_a_fault_at_any_call_leaves_the_old_index_or_the_new(saves: Saves, fault
 @pytest.mark.tools
 @pytest.mark.timeout(900)
 def test_a_first_save_that_is_killed_leaves_no_index_or_the_new(saves: Saves) -> None:
-    saves.template = None  # type: ignore[assignment]
+    saves.template = None
     outcomes: Counter[str] = Counter()
     for name, number in points(saves.run()):
         saved = saves.run(f"{name}:signal=KILL:when={number}")
@@ -217,6 +242,33 @@ def test_a_first_save_that_is_killed_leaves_no_index_or_the_new(saves: Saves) ->
     assert outcomes["none"] > 10
     assert outcomes["new"] > 0
     assert not outcomes["old"]
+
+
+@pytest.mark.tools
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_vector_index_killed_at_any_call_of_a_save_leaves_the_old_one_or_the_new(
+    version: int, tmp_path: Path
+) -> None:
+    need_tool("strace")
+    saves = Saves(tmp_path, kind="vectors")
+    if version == 1:
+        saves.template = VERSION_1
+    every = list(points(saves.run()))
+    new_names = {path.name for path in (saves.scratch / "first").iterdir()}
+    outcomes: Counter[str] = Counter()
+    for name, number in every:
+        saved = saves.run(f"{name}:signal=KILL:when={number}")
+        assert saved.status == KILLED
+        outcomes[saves.check(saved.status)] += 1
+        if outcomes.total() % 10 == 0 or outcomes["new"]:
+            saves.new.save(saves.folder)
+            assert saves.check(0) == "new"
+            assert {path.name for path in saves.folder.iterdir()} == new_names
+    saves.close()
+    print(f"over version {version}, killed at {len(every)} calls: {dict(outcomes)}")
+    assert outcomes["old"] > 50
+    assert outcomes["new"] > (40 if version == 1 else 5)
 
 
 @pytest.mark.tools
@@ -255,6 +307,8 @@ def test_files_are_synced_before_they_get_their_names(saves: Saves) -> None:
 def test_a_full_disk_at_any_size_leaves_the_old_index(tmp_path: Path) -> None:
     # The system refuses what goes beyond a limit, and writes what still fits: a short write.
     saves = Saves(tmp_path)
+    template = saves.template
+    assert template is not None
     outcomes: Counter[str] = Counter()
     largest = 0
     for most_bytes in [*range(1, 600, 13), *range(600, 6000, 200)]:
@@ -263,7 +317,7 @@ def test_a_full_disk_at_any_size_leaves_the_old_index(tmp_path: Path) -> None:
         if saved.status == 3:
             largest = most_bytes
             assert {path.name for path in saves.folder.iterdir()} == {
-                path.name for path in saves.template.iterdir()
+                path.name for path in template.iterdir()
             }, "something was left behind"
     saves.close()
     print(f"disks that were full after up to {largest} bytes of a file: {dict(outcomes)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,15 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_hostile_files import make_index, sealed
+from storage_cases import make_index, sealed
 
 import bitweigh
 from bitweigh import hashers
+from bitweigh._disk import folders
 from bitweigh._disk.folders import held
+from bitweigh._storage import folder as folder_module
 from bitweigh._storage.manifest import MANIFEST
-
-# `bitweigh._storage.save` is the function.
-save_module = sys.modules["bitweigh._storage.save"]
 
 
 def small() -> bitweigh.Index:
@@ -43,14 +41,14 @@ def test_a_failed_save_removes_what_it_wrote_and_nothing_else(
         raw = manifest.read_bytes().replace(b'"version": 1', b'"version": 2')
         manifest.write_bytes(sealed(raw))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    write_synced = save_module._write_synced
+    write_synced = folder_module.write_synced
 
     def write_until_full(folder: Path, name: str, data: Iterable[memoryview]) -> Path:
         if name == MANIFEST:
             raise OSError(28, "No space left on device")
-        return write_synced(folder, name, data)  # type: ignore[no-any-return]
+        return write_synced(folder, name, data)
 
-    monkeypatch.setattr(save_module, "_write_synced", write_until_full)
+    monkeypatch.setattr(folder_module, "write_synced", write_until_full)
     with pytest.raises(OSError, match="No space left"):
         small().save(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -65,7 +63,7 @@ def test_a_save_fails_at_once_where_the_old_manifest_cannot_be_read(
     def fail(folder: Path) -> None:
         raise OSError(5, f"Input/output error in {folder}")
 
-    monkeypatch.setattr(save_module, "read_manifest", fail)
+    monkeypatch.setattr(folder_module, "read_manifest", fail)
     with pytest.raises(OSError, match="Input/output"):
         small().save(tmp_path)
     assert names(tmp_path) == before
@@ -98,7 +96,7 @@ def test_every_new_folder_is_synced_in_the_one_above_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr(save_module, "_sync_folder", synced.append)
+    monkeypatch.setattr(folders, "sync_folder", synced.append)
     small().save(tmp_path / "a" / "b")
     assert set(synced) == {tmp_path, tmp_path / "a"}
 
@@ -117,18 +115,22 @@ def test_a_vector_index_does_not_replace_an_index_that_is_not_its_own(tmp_path: 
     assert len(bitweigh.load(tmp_path / "index")) == 3
 
 
-def test_a_vector_index_saved_again_repairs_its_hasher(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_vector_index_saved_again_repairs_its_hasher(damage: str, tmp_path: Path) -> None:
     index = vector_index()
     index.save(tmp_path / "vectors")
-    next((tmp_path / "vectors").glob("hasher-*.npz")).write_bytes(b"")
+    path = next((tmp_path / "vectors").glob("hasher-*.npz"))
+    raw = path.read_bytes()
+    path.write_bytes(b"" if damage == "cut" else raw[:300] + bytes([raw[300] ^ 1]) + raw[301:])
     index.save(tmp_path / "vectors")
     assert len(bitweigh.VectorIndex.load(tmp_path / "vectors")) == 60
 
 
 def test_loading_the_folder_of_a_vector_index_says_which_function_reads_it(tmp_path: Path) -> None:
     vector_index().save(tmp_path / "vectors")
-    with pytest.raises(FileNotFoundError, match=r"VectorIndex\.load"):
-        bitweigh.load(tmp_path / "vectors")
+    with pytest.raises(FileNotFoundError, match=r"a vector index, .*: bitweigh\.load reads it"):
+        bitweigh.Index.load(tmp_path / "vectors")
+    assert isinstance(bitweigh.load(tmp_path / "vectors"), bitweigh.VectorIndex)
 
 
 def test_two_threads_that_save_one_hasher_leave_a_whole_file(tmp_path: Path) -> None:

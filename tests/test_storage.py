@@ -6,6 +6,7 @@ Damage is the business of test_hostile_files.py, interrupted saves that of test_
 from __future__ import annotations
 
 import fcntl
+import gc
 import io
 import json
 import os
@@ -20,25 +21,21 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from test_hostile_files import repaired, sealed, write
+from storage_cases import held, repaired, sealed, small_index, write
 
 import bitweigh
-from bitweigh._storage.content import header_of
-from bitweigh._storage.manifest import MANIFEST, VERSION
+from bitweigh._storage import folder_kind, index_files
+from bitweigh._storage.arrays import ARRAY_KINDS, array_data, header_of
+from bitweigh._storage.formats import FORMATS, INDEX
+from bitweigh._storage.index_files import READERS
+from bitweigh._storage.manifest import MANIFEST
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = sorted((ROOT / "tests" / "golden").glob("format-*/*/expected.json"))
+VECTORS = sorted((ROOT / "tests" / "golden").glob("vectors-2/*/expected.json"))
 BANDED = ROOT / "tests" / "golden" / "format-1" / "banded" / "index"
 HEADER = 128
 COSTS = np.random.default_rng(0).standard_normal((20, 2))
-
-
-def small_index(n: int = 40, seed: int = 0) -> bitweigh.Index:
-    """Codes of 20 bits, in one part."""
-    index = bitweigh.Index(20)
-    bits = np.random.default_rng(seed).random((n, 20)) < 0.5
-    index.add(np.packbits(bits, axis=1))
-    return index
 
 
 def facts(folder: Path) -> dict[str, tuple[int, int]]:
@@ -46,14 +43,10 @@ def facts(folder: Path) -> dict[str, tuple[int, int]]:
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.iterdir()}
 
 
-def held(index: bitweigh.Index) -> dict[str, str]:
-    ids = index.ids
-    codes = index.codes_of(ids)
-    return {str(one): bytes(code).hex() for one, code in zip(ids.tolist(), codes, strict=True)}
-
-
 def test_there_are_golden_indexes_of_this_format() -> None:
-    assert {path.parent.name for path in GOLDEN if path.parts[-3] == f"format-{VERSION}"} == {
+    assert {
+        path.parent.name for path in GOLDEN if path.parts[-3] == f"format-{INDEX.versions[-1]}"
+    } == {
         "banded",
         "empty",
         "plain",
@@ -75,12 +68,29 @@ def test_a_golden_index_holds_what_was_put_into_it(path: Path, mapped: bool) -> 
     assert index.ids[-1] == expected["next_id"]
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
-def test_the_reader_in_the_docs_reads_a_golden_index(path: Path) -> None:
+@pytest.fixture(scope="module")
+def reader() -> dict[str, Any]:
+    """The functions of the reader in the docs."""
     page = (ROOT / "docs" / "file-format.md").read_text()
-    reader: dict[str, Any] = {}
+    functions: dict[str, Any] = {}
     for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
-        exec(compile(block, "file-format.md", "exec"), reader)
+        exec(compile(block, "file-format.md", "exec"), functions)
+    return functions
+
+
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.parent.name)
+def test_the_reader_in_the_docs_reads_the_codes_of_a_golden_vector_index(
+    path: Path, reader: dict[str, Any]
+) -> None:
+    reader["check_files"](path.parent / "index")
+    found = reader["read_codes"](path.parent / "index")
+    expected = json.loads(path.read_text())
+    assert sorted(found) == expected["ids"]
+    assert b"".join(found[number] for number in sorted(found)).hex() == expected["codes"]
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
+def test_the_reader_in_the_docs_reads_a_golden_index(path: Path, reader: dict[str, Any]) -> None:
     reader["check_files"](path.parent / "index")
     found = {
         str(one): code.hex() for one, code in reader["read_codes"](path.parent / "index").items()
@@ -88,22 +98,29 @@ def test_the_reader_in_the_docs_reads_a_golden_index(path: Path) -> None:
     assert found == json.loads(path.read_text())["codes"]
 
 
-def test_the_golden_indexes_are_written_again_byte_by_byte(tmp_path: Path) -> None:
+def golden_content(folder: Path) -> dict[str, object]:
+    """All files by name, without what changes with the version of bitweigh or of Python."""
+    found: dict[str, object] = {}
+    for path in folder.rglob("*.*"):
+        name = path.relative_to(folder).as_posix()
+        found[name] = path.read_bytes()
+        if path.name == MANIFEST:
+            manifest = json.loads(path.read_bytes())
+            del manifest["writer"], manifest["checksum"]
+            found[name] = re.sub(r"(hasher|weigher)-\w+\.npz", r"\1", json.dumps(manifest))
+        elif path.suffix == ".npz":
+            # What else an archive says of its members is Python's.
+            del found[name]
+            arrays = {member: array.tobytes() for member, array in np.load(path).items()}
+            found[name.rpartition("-")[0]] = arrays
+    return found
+
+
+@pytest.mark.parametrize("kind", ["format-1", "vectors-2"])
+def test_the_golden_folders_are_written_again_byte_by_byte(kind: str, tmp_path: Path) -> None:
     runpy.run_path(str(ROOT / "tools" / "write_golden.py"))["write"](tmp_path)
-
-    def content(folder: Path) -> dict[str, object]:
-        found: dict[str, object] = {}
-        for path in folder.rglob("*.*"):
-            name = path.relative_to(folder).as_posix()
-            found[name] = path.read_bytes()
-            if path.name == MANIFEST:
-                manifest = json.loads(path.read_bytes())
-                # They change with the version of the package.
-                del manifest["writer"], manifest["checksum"]
-                found[name] = json.dumps(manifest)
-        return found
-
-    assert content(tmp_path) == content(ROOT / "tests" / "golden" / f"format-{VERSION}")
+    assert {path.name for path in tmp_path.iterdir()} == {"format-1", "vectors-2"}
+    assert golden_content(tmp_path / kind) == golden_content(ROOT / "tests" / "golden" / kind)
 
 
 @pytest.mark.parametrize("path", sorted(BANDED.glob("*.npy")), ids=lambda path: path.name[:-37])
@@ -315,3 +332,104 @@ def test_verify_finds_a_next_id_that_is_in_use(tmp_path: Path) -> None:
     write(tmp_path / "index", {**files, MANIFEST: sealed(smaller)})
     with pytest.raises(bitweigh.CorruptFileError, match="next_id is not larger than every id"):
         bitweigh.load(tmp_path / "index").verify()
+
+
+def test_the_table_of_arrays_in_the_docs_is_the_one_that_is_used() -> None:
+    page = (ROOT / "docs" / "file-format.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (`.+) \| `\((.+?),?\)` \| .+ \|$", page, re.MULTILINE)
+    documented = [
+        (name, tuple(re.findall(r"`(.+?)`", dtypes.replace("\\", ""))), tuple(shape.split(", ")))
+        for name, dtypes, shape in rows
+    ]
+    assert documented == [(kind.name, kind.dtypes, kind.lengths) for kind in ARRAY_KINDS.values()]
+
+
+def test_every_length_in_the_table_of_arrays_is_documented() -> None:
+    page = (ROOT / "docs" / "file-format.md").read_text()
+    table = page.partition("| length | is |\n")[2].partition("\n\n")[0]
+    lengths = {length for kind in ARRAY_KINDS.values() for length in kind.lengths}
+    assert (
+        set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|(.+?)\|", table, re.MULTILINE))))
+        == lengths
+    )
+
+
+def test_there_is_a_reader_and_a_golden_folder_for_each_version_of_each_format() -> None:
+    known = {(known.name, version) for known in FORMATS.values() for version in known.versions}
+    assert set(READERS) == known
+    golden = {
+        (body["format"], body["version"])
+        for path in (ROOT / "tests" / "golden").rglob(MANIFEST)
+        for body in [json.loads(path.read_bytes())]
+    }
+    assert golden == known
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [("format-1/plain", "index"), ("vectors-2/codes", "vectors"), ("answers-1/vectors", "vectors")],
+)
+def test_a_manifest_tells_what_a_folder_holds(folder: str, kind: str) -> None:
+    assert folder_kind(ROOT / "tests" / "golden" / folder / "index") == kind
+
+
+def test_what_a_damaged_folder_holds_is_told_by_the_first_bytes_of_its_manifest(
+    tmp_path: Path,
+) -> None:
+    raw = (ROOT / "tests" / "golden" / "vectors-2" / "codes" / "index" / MANIFEST).read_bytes()
+    (tmp_path / MANIFEST).write_bytes(raw[:100])
+    assert folder_kind(tmp_path) == "vectors"
+    (tmp_path / MANIFEST).write_bytes(b"nothing")
+    assert folder_kind(tmp_path) == "index"
+    with pytest.raises(bitweigh.CorruptFileError, match="not the manifest of a bitweigh index"):
+        bitweigh.load(tmp_path)
+
+
+@pytest.mark.parametrize("checksum_fits", [False, True])
+def test_a_format_that_is_not_known_is_refused_by_its_name(
+    checksum_fits: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "index"
+    small_index().save(folder)
+    raw = (folder / MANIFEST).read_bytes().replace(b"bitweigh-index", b"bitweigh-cubes")
+    (folder / MANIFEST).write_bytes(sealed(raw) if checksum_fits else raw)
+    before = facts(folder)
+    reason = "written as 'bitweigh-cubes', which this version of bitweigh does not know"
+    for load in (bitweigh.load, bitweigh.Index.load, bitweigh.VectorIndex.load, folder_kind):
+        with pytest.raises(bitweigh.CorruptFileError, match=reason):
+            load(folder)
+    with pytest.raises(FileExistsError, match=f"its manifest.json is {reason}"):
+        small_index().save(folder)
+    assert facts(folder) == before
+
+
+def test_a_folder_without_a_manifest_holds_nothing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="holds no index"):
+        folder_kind(tmp_path)
+
+
+def test_arrays_are_hashed_once_and_forgotten_with_their_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, hashed = small_index(), []
+    make = index_files.array_data
+
+    def counted(kind: Any, *arguments: Any) -> Any:
+        hashed.append(kind.name)
+        return make(kind, *arguments)
+
+    monkeypatch.setattr(index_files, "array_data", counted)
+    index.save(tmp_path / "first")
+    index.save(tmp_path / "second")
+    bitweigh.load(tmp_path / "first").save(tmp_path / "third")
+    assert hashed == ["codes"]
+    gc.collect()
+    before = len(index_files._known_files)
+    del index
+    gc.collect()
+    assert len(index_files._known_files) < before
+
+
+def test_arrays_of_other_dtypes_than_the_table_has_are_not_written() -> None:
+    with pytest.raises(TypeError, match=r"codes must have dtype \|u1, got <f8"):
+        array_data(ARRAY_KINDS["codes"], np.dtype(float), [np.zeros(3)], {"code_bytes": 3})

@@ -300,7 +300,7 @@ def test_verifying_finds_ids_without_vectors_and_vectors_that_are_not_finite() -
         index.verify()
 
 
-@pytest.mark.parametrize("kind", ["vectors", "ids", "hasher", "weigher"])
+@pytest.mark.parametrize("kind", ["vectors", "vector_ids", "hasher", "weigher"])
 def test_verifying_a_mapped_index_finds_files_that_have_changed(kind: str, tmp_path: Path) -> None:
     made().save(tmp_path)
     index = VectorIndex.load(tmp_path, mmap=True, verify=True)

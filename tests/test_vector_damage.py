@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -13,18 +14,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_vector_files import QUERIES, old_index
+from storage_cases import QUERIES, old_vectors, sealed
 
 import bitweigh
-from bitweigh._storage.manifest import digest_of
-from bitweigh._vectors import manifest
+from bitweigh._storage.arrays import digest_of
+from bitweigh._storage.manifest import MANIFEST, parse
+from bitweigh._vectors import files
 from bitweigh.vector_index import VectorIndex
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stored")
-    old_index().save(folder)
+    old_vectors().save(folder)
     return folder
 
 
@@ -36,7 +38,7 @@ def error_of(call: Callable[[], object]) -> Exception | None:
     return None
 
 
-@pytest.mark.parametrize("kind", ["hasher", "weigher", "vectors", "ids", "index/codes"])
+@pytest.mark.parametrize("kind", ["hasher", "weigher", "vectors", "vector_ids", "codes"])
 @pytest.mark.parametrize("damage", ["first", "middle", "last", "cut", "longer", "gone"])
 def test_a_damaged_file_is_named(kind: str, damage: str, stored: Path, tmp_path: Path) -> None:
     shutil.copytree(stored, tmp_path / "copy")
@@ -54,75 +56,64 @@ def test_a_damaged_file_is_named(kind: str, damage: str, stored: Path, tmp_path:
 
 @given(st.integers(0, 10**6), st.integers(0, 7), st.booleans())
 @settings(max_examples=100)
-def test_a_damaged_description_is_named_or_says_the_same(
-    stored: Path, place: int, bit: int, cut: bool
-) -> None:
-    path = stored / manifest.NAME
+def test_a_damaged_manifest_is_named(stored: Path, place: int, bit: int, cut: bool) -> None:
+    path = stored / MANIFEST
     raw = path.read_bytes()
     place %= len(raw)
     flipped = raw[:place] + bytes([raw[place] ^ 1 << bit]) + raw[place + 1 :]
-    damaged = raw[:place] if cut else flipped
-    error = error_of(lambda: manifest.from_bytes(damaged, path))
-    if error is None:  # a space between the words became another one
-        assert manifest.from_bytes(damaged, path) == manifest.from_bytes(raw, path)
-    else:
-        assert str(path) in str(error)
+    error = error_of(lambda: parse(raw[:place] if cut else flipped, path))
+    assert error is not None
+    assert str(path) in str(error)
 
 
-def test_a_description_that_was_edited_is_refused(stored: Path, tmp_path: Path) -> None:
+def test_a_manifest_that_was_edited_is_refused(stored: Path, tmp_path: Path) -> None:
     shutil.copytree(stored, tmp_path / "copy")
-    path = tmp_path / "copy" / manifest.NAME
+    path = tmp_path / "copy" / MANIFEST
     path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
     with pytest.raises(bitweigh.CorruptFileError, match="checksum does not match"):
         VectorIndex.load(tmp_path / "copy")
 
 
-@pytest.mark.parametrize("missing", ["index", "index/manifest.json"])
-def test_codes_that_are_missing_are_named(missing: str, stored: Path, tmp_path: Path) -> None:
-    shutil.copytree(stored, tmp_path / "copy")
-    path = tmp_path / "copy" / missing
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
-    with pytest.raises(bitweigh.CorruptFileError, match=r"manifest\.json: the file is missing"):
-        VectorIndex.load(tmp_path / "copy")
-
-
 def rewritten(folder: Path, **fields: Any) -> None:
-    """Change fields of the description, and seal it."""
-    body = json.loads((folder / manifest.NAME).read_text())
+    """Change fields of the manifest or of its attachments, and seal it."""
+    body = json.loads((folder / MANIFEST).read_text())
     for name, value in fields.items():
-        target = body if name in body else body["indexes"][0]
+        target = body if name in body else body["attachments"]
         target[name] = value
         if value is ...:
             del target[name]
-    body["checksum"] = manifest._seal(body)
-    (folder / manifest.NAME).write_text(json.dumps(body))
+    (folder / MANIFEST).write_bytes(sealed(json.dumps(body, indent=1).encode()))
 
 
 @pytest.mark.parametrize(
     ("fields", "match"),
     [
-        ({"format": "other"}, "not the description of a vector index"),
-        ({"version": 2}, "written in format 2; this version of bitweigh reads up to 1"),
+        ({"format": "other"}, "not the manifest of a bitweigh index"),
+        ({"format": "bitweigh-cubes"}, "written as 'bitweigh-cubes', which this version"),
+        ({"version": 3}, "written in format 3; this version of bitweigh reads up to 2"),
+        ({"version": 1}, "version must be one of 2"),
         ({"version": True}, "version must be a positive integer"),
-        ({"indexes": []}, "indexes must be a list that is not empty"),
-        ({"indexes": [3]}, "each of indexes must have index, metric"),
-        ({"index": "0" * 32}, "does not describe what index holds"),
-        ({"index": "../etc"}, "index must not be '../etc'"),
-        ({"metric": "dot"}, "metric must not be 'dot'"),
-        ({"rerank": ["float16"]}, "rerank must not be"),
-        ({"rerank": "float32"}, "must hold an array"),
-        ({"rerank": None}, "vectors must not be"),
-        ({"rerank": ...}, "each of indexes must have"),
-        ({"hasher": "../hasher.npz"}, "hasher must not be '../hasher.npz'"),
-        ({"vectors": None}, "vectors must not be None"),
-        ({"rows": 2**63}, "rows must not be"),
-        ({"rows": 199}, "do not fit each other"),
-        ({"n_features": 9}, "do not fit each other"),
-        ({"n_features": 0}, "n_features must not be 0"),
-        ({"seed": -1}, "seed must not be -1"),
+        ({"attachments": []}, "attachments must be an object"),
+        ({"attachments": ...}, "attachments must be an object"),
+        ({"files": []}, "files must be an object"),
+        ({"files": {}}, "files must have codes-"),
+        ({"metric": "dot"}, r"attachments\.metric must be 'euclidean' or 'cosine'"),
+        ({"rerank": ["float16"]}, "rerank must be null or 'float16' or 'float32'"),
+        ({"rerank": "float32"}, "rerank must be the dtype of vectors-"),
+        ({"hasher": "../hasher.npz"}, "hasher must be the name of such a file"),
+        ({"hasher": None}, "hasher must be the name of such a file"),
+        ({"vectors": None}, "vectors must be the name of such a file"),
+        ({"vector_ids": ...}, "vector_ids must be the name of such a file"),
+        ({"rows": 2**63}, "rows must be an integer from 0"),
+        ({"rows": 199}, "files must have vectors-.* with shape"),
+        ({"n_features": 9}, "files must have vectors-.* with shape"),
+        ({"n_features": 0}, "n_features must be an integer from 1"),
+        ({"n_features": 9, "rerank": None}, "do not fit each other"),
+        ({"rows": 199, "rerank": None}, "do not fit each other"),
+        ({"seed": -1}, "seed must be an integer from 0"),
     ],
 )
-def test_what_a_description_says_is_not_believed(
+def test_what_a_manifest_says_is_not_believed(
     fields: dict[str, Any], match: str, stored: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(stored, tmp_path / "copy")
@@ -132,9 +123,50 @@ def test_what_a_description_says_is_not_believed(
             VectorIndex.load(tmp_path / "copy", mmap=mmap)
 
 
+ABSURD: list[Any] = [
+    None, True, -1, 0, 1, 2**31, 2**63, 10**30, 0.5, "", "x", "../../etc/passwd", [], {}, [[]],
+    "hasher-" + "0" * 32 + ".npz", "vectors-" + "0" * 32 + ".npy", {"bytes": 10**18}, {"bytes": -1},
+]  # fmt: skip
+
+
+def test_absurd_values_in_a_manifest_are_refused_or_change_nothing_else(
+    stored: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(stored, folder)
+    raw = (folder / MANIFEST).read_bytes()
+    places = [("attachments", name) for name in json.loads(raw)["attachments"]]
+    places += [("files", name) for name in json.loads(raw)["files"]]
+    refused = 0
+    for (outer, inner), value in itertools.product(places, ABSURD):
+        body = json.loads(raw)
+        body[outer][inner] = value
+        (folder / MANIFEST).write_bytes(sealed(json.dumps(body, indent=1).encode()))
+        for mmap in (False, True):
+            error = error_of(lambda mmap=mmap: VectorIndex.load(folder, mmap=mmap))  # type: ignore[misc]
+            # Any seed will do, and without rerank= vectors are not looked for.
+            assert error is not None or inner == "seed" or (inner, value) == ("rerank", None)
+            refused += error is not None
+    assert refused > 500
+
+
+@pytest.mark.parametrize("kind", ["hasher", "weigher", "vectors", "vector_ids"])
+def test_damage_beside_the_codes_of_a_mapped_index_is_found_later(
+    kind: str, stored: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(stored, tmp_path / "copy")
+    files.verify(tmp_path / "copy")
+    (path,) = (tmp_path / "copy").glob(f"{kind}-*")
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    with pytest.raises(bitweigh.CorruptFileError, match="checksum") as caught:
+        files.verify(tmp_path / "copy")
+    assert caught.value.path == path
+
+
 def test_a_vector_that_is_missing_from_a_mapped_file_is_named(stored: Path, tmp_path: Path) -> None:
     shutil.copytree(stored, tmp_path / "copy")
-    (path,) = (tmp_path / "copy").glob("ids-*.npy")
+    (path,) = (tmp_path / "copy").glob("vector_ids-*.npy")
     np.save(path, np.arange(200, dtype=np.int64))
     with pytest.raises(bitweigh.CorruptFileError, match="checksum"):
         VectorIndex.load(tmp_path / "copy")
@@ -152,9 +184,26 @@ def test_vectors_that_are_not_finite_are_damage_whatever_their_checksums(
     vectors = np.load(path)
     vectors[3, 2] = value
     np.save(path, vectors)
-    path = path.rename(path.with_name(f"vectors-{digest_of(path.read_bytes())}.npy"))
-    rewritten(tmp_path / "copy", vectors=path.name)
+    old, new = path.name, f"vectors-{digest_of(path.read_bytes())}.npy"
+    path = path.rename(path.with_name(new))
+    manifest = tmp_path / "copy" / MANIFEST
+    manifest.write_bytes(sealed(manifest.read_bytes().replace(old.encode(), new.encode())))
     with pytest.raises(bitweigh.CorruptFileError, match="must hold finite numbers") as caught:
+        VectorIndex.load(tmp_path / "copy")
+    assert caught.value.path == path
+
+
+def test_vectors_of_other_ids_are_damage_whatever_their_checksums(
+    stored: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(stored, tmp_path / "copy")
+    (path,) = (tmp_path / "copy").glob("vector_ids-*.npy")
+    np.save(path, np.load(path) + 1)
+    old, new = path.name, f"vector_ids-{digest_of(path.read_bytes())}.npy"
+    path = path.rename(path.with_name(new))
+    manifest = tmp_path / "copy" / MANIFEST
+    manifest.write_bytes(sealed(manifest.read_bytes().replace(old.encode(), new.encode())))
+    with pytest.raises(bitweigh.CorruptFileError, match="not the ids of the index") as caught:
         VectorIndex.load(tmp_path / "copy")
     assert caught.value.path == path
 
@@ -163,8 +212,12 @@ def test_a_hasher_larger_than_its_index_allows_is_not_read(stored: Path, tmp_pat
     shutil.copytree(stored, tmp_path / "copy")
     (path,) = (tmp_path / "copy").glob("hasher-*.npz")
     os.truncate(path, 2**40)  # takes no space on the disk
-    with pytest.raises(bitweigh.CorruptFileError, match="must have at most") as caught:
+    with pytest.raises(bitweigh.CorruptFileError, match=r"must have \d+ bytes, has") as caught:
         VectorIndex.load(tmp_path / "copy")
     assert caught.value.path == path
-    old_index().save(tmp_path / "copy")
+    files = json.loads((tmp_path / "copy" / MANIFEST).read_text())["files"]
+    rewritten(tmp_path / "copy", files={**files, path.name: {"bytes": 2**40}})
+    with pytest.raises(bitweigh.CorruptFileError, match=r"with at most \d+ bytes"):
+        VectorIndex.load(tmp_path / "copy")
+    old_vectors().save(tmp_path / "copy")
     VectorIndex.load(tmp_path / "copy")

@@ -3,49 +3,33 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import sys
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from storage_cases import (
+    DATA,
+    StoppedError,
+    Stopping,
+    changed,
+    content,
+    old_vectors,
+    other_vectors,
+    stopped_at_every_step,
+)
 
 import bitweigh
-from bitweigh._vectors import files, manifest
+from bitweigh._disk import folders
+from bitweigh._storage import attachments, index_files
+from bitweigh._storage import folder as files
+from bitweigh._storage.manifest import MANIFEST
+from bitweigh._vectors import files as vectors
 from bitweigh.hashers import LSH
 from bitweigh.vector_index import VectorIndex
 from bitweigh.weighers import Asym
-
-RNG = np.random.default_rng(5)
-DATA = RNG.standard_normal((300, 8)).astype(np.float32)
-QUERIES = RNG.standard_normal((6, 8)).astype(np.float32)
-
-
-def old_index() -> VectorIndex:
-    index = VectorIndex(n_bits=9, hasher="lsh", rerank="float16", band_bits=3).fit(DATA)
-    index.add(DATA[:200], ids=range(400, 200, -1))
-    return index
-
-
-def changed(index: VectorIndex) -> None:
-    index.remove(range(380, 390), on_missing="ignore")
-    index.add(DATA[200:250], ids=range(340, 390), on_duplicate="replace")
-
-
-def other_index() -> VectorIndex:
-    index = VectorIndex(n_bits=7, hasher="sign", weigher="wh", metric="cosine").fit(DATA)
-    index.add(DATA[:50])
-    return index
-
-
-def content(index: VectorIndex) -> tuple[Any, ...]:
-    """Everything that can be asked."""
-    found = index.search(QUERIES, 12)
-    kept = b"" if index.rerank is None else index.vectors_of(index.ids).tobytes()
-    facts = (repr(index), repr(index.hasher), repr(index.weigher), index.rerank, index.metric)
-    return (*facts, index.ids.tobytes(), kept, found.ids.tobytes(), found.distances.tobytes())
 
 
 def names(folder: Path) -> set[str]:
@@ -53,7 +37,7 @@ def names(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("mmap", [False, True])
-@pytest.mark.parametrize("make", [old_index, other_index])
+@pytest.mark.parametrize("make", [old_vectors, other_vectors])
 def test_a_loaded_index_is_the_one_that_was_saved(
     make: Callable[[], VectorIndex], mmap: bool, tmp_path: Path
 ) -> None:
@@ -96,63 +80,32 @@ def test_an_empty_index_that_keeps_vectors_can_be_saved(mmap: bool, tmp_path: Pa
 
 
 def test_only_vectors_that_are_left_are_saved(tmp_path: Path) -> None:
-    index = old_index()
+    index = old_vectors()
     changed(index)
     index.save(tmp_path)
     (path,) = tmp_path.glob("vectors-*.npy")
     assert np.load(path).shape == (len(index), 8)
-    (path,) = tmp_path.glob("ids-*.npy")
+    (path,) = tmp_path.glob("vector_ids-*.npy")
     np.testing.assert_array_equal(np.load(path), index.ids)
 
 
 def test_what_is_there_already_is_not_written_again(tmp_path: Path) -> None:
-    index = old_index()
+    index = old_vectors()
     index.save(tmp_path)
     before = {path: path.stat().st_ino for path in tmp_path.glob("*-*")}
-    assert len(before) == 4
+    assert len(before) == 7  # three arrays of codes, hasher, weigher, vectors and their ids
     index.save(tmp_path)
     assert {path: path.stat().st_ino for path in tmp_path.glob("*-*")} == before
 
 
 def test_a_mapped_index_outlives_the_folder_it_came_from(tmp_path: Path) -> None:
-    index = old_index()
+    index = old_vectors()
     index.save(tmp_path)
     mapped = VectorIndex.load(tmp_path, mmap=True)
-    other_index().save(tmp_path)
+    other_vectors().save(tmp_path)
     assert content(mapped) == content(index)
     mapped.save(tmp_path)
     assert content(VectorIndex.load(tmp_path)) == content(index)
-
-
-class StoppedError(Exception):
-    pass
-
-
-class Stopping:
-    """Stops a save before one of its steps, or right after the codes are replaced."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, clean: bool) -> None:
-        self.steps_left = 10**6
-        self._write, self._save = files.write_synced, bitweigh.Index.save
-        monkeypatch.setattr(files, "write_synced", self.write)
-        monkeypatch.setattr(bitweigh.Index, "save", lambda *own: self.save(*own))
-        if not clean:  # as if the machine had stopped
-            monkeypatch.setattr(files, "_clean", lambda *_: None)
-            monkeypatch.setattr(files, "_undo", lambda *_: None)
-
-    def step(self) -> None:
-        self.steps_left -= 1
-        if self.steps_left < 0:
-            raise StoppedError
-
-    def write(self, *own: Any) -> Path:
-        self.step()
-        return self._write(*own)
-
-    def save(self, *own: Any) -> None:
-        self.step()
-        self._save(*own)
-        self.step()
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -160,68 +113,58 @@ class Stopping:
 def test_wherever_a_save_stops_the_folder_has_the_old_index_or_the_new(
     new: str, clean: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index = old_index()
+    index = old_vectors()
     before = content(index)
     index.save(tmp_path / "start")
     if new == "changed":
         changed(index)
     else:
-        index = other_index()
+        index = other_vectors()
     after = content(index)
     assert after != before
-    stopping = Stopping(monkeypatch, clean)
     seen = []
-    for steps in range(30):
-        folder = tmp_path / str(steps)
-        shutil.copytree(tmp_path / "start", folder)
-        stopping.steps_left = steps
-        stopped = False
-        try:
-            index.save(folder)
-        except StoppedError:
-            stopped = True
-        stopping.steps_left = 10**6
+    start = tmp_path / "start"
+    for folder in stopped_at_every_step(index.save, start, tmp_path, monkeypatch, clean=clean):
         seen += [content(VectorIndex.load(folder, mmap=mmap)) for mmap in (False, True)]
         index.save(folder)
         assert content(VectorIndex.load(folder)) == after
-        if not stopped:
-            break
-    assert steps >= 5
+    assert len(seen) > 24
     assert set(seen) == {before, after}
     assert seen == [before] * seen.count(before) + [after] * seen.count(after)
 
 
-@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize("steps", range(16))  # seven files and the manifest
 def test_a_first_save_that_stops_leaves_no_index(
     steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopping = Stopping(monkeypatch, clean=steps % 2 == 0)
     stopping.steps_left = steps
     with pytest.raises(StoppedError):
-        old_index().save(tmp_path / "a" / "b")
+        old_vectors().save(tmp_path / "a" / "b")
     with pytest.raises(FileNotFoundError):
         VectorIndex.load(tmp_path / "a" / "b")
     assert (tmp_path / "a").exists() == (steps % 2 == 1 and steps > 0)
     stopping.steps_left = 10**6
-    old_index().save(tmp_path / "a" / "b")
-    assert content(VectorIndex.load(tmp_path / "a" / "b")) == content(old_index())
+    old_vectors().save(tmp_path / "a" / "b")
+    assert content(VectorIndex.load(tmp_path / "a" / "b")) == content(old_vectors())
 
 
 def test_a_vector_replaced_by_one_with_the_same_code_is_saved_at_once(tmp_path: Path) -> None:
     index = VectorIndex(n_bits=2, hasher="lsh", rerank="float32").fit(DATA)
     index.add(DATA[:1])
     index.save(tmp_path)
-    before = (tmp_path / "index" / "manifest.json").read_bytes()
+    before = {path.name for path in tmp_path.iterdir()}
     index.add(DATA[:1] * np.float32(1.001), ids=[0], on_duplicate="replace")
     index.save(tmp_path)
-    assert (tmp_path / "index" / "manifest.json").read_bytes() == before
+    after = {path.name for path in tmp_path.iterdir()}
+    assert [name.partition("-")[0] for name in after - before] == ["vectors"]
     assert content(VectorIndex.load(tmp_path)) == content(index)
 
 
 def test_bands_that_a_search_builds_during_a_save_do_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index = old_index()
+    index = old_vectors()
     write = files.write_synced
 
     def write_and_build(*own: Any) -> Path:
@@ -237,18 +180,41 @@ def test_bands_that_a_search_builds_during_a_save_do_no_harm(
 def test_loading_while_another_saves_gives_one_of_both(
     mmap: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old_index().save(tmp_path)
-    read, saved = files.read, []
+    old_vectors().save(tmp_path)
+    make, saved = index_files.content_from, []
 
-    def read_then_save(folder: Path) -> Any:
-        found = read(folder)
+    def save_then_make(*arguments: Any) -> Any:
         if not saved:
             saved.append(True)
-            other_index().save(tmp_path)
-        return found
+            other_vectors().save(tmp_path)
+        return make(*arguments)
 
-    monkeypatch.setattr(files, "read", read_then_save)
-    assert content(VectorIndex.load(tmp_path, mmap=mmap)) == content(other_index())
+    monkeypatch.setattr(index_files, "content_from", save_then_make)
+    assert content(VectorIndex.load(tmp_path, mmap=mmap)) == content(other_vectors())
+
+
+def test_the_codes_of_a_mapped_index_are_pickled_as_the_place_where_they_are(
+    tmp_path: Path,
+) -> None:
+    old_vectors().save(tmp_path)
+    mapped = VectorIndex.load(tmp_path, mmap=True).index
+    assert len(pickle.dumps(mapped)) < 1000
+    again = pickle.loads(pickle.dumps(mapped))
+    np.testing.assert_array_equal(again.codes_of(again.ids), mapped.codes_of(mapped.ids))
+    pickled = pickle.dumps(mapped)
+    other_vectors().save(tmp_path)
+    with pytest.raises(ValueError, match="has another index"):
+        pickle.loads(pickled)
+    assert len(pickle.loads(pickle.dumps(mapped))) == 200
+
+
+def test_a_checksum_tells_one_saved_index_from_another(tmp_path: Path) -> None:
+    old_vectors().save(tmp_path)
+    before = vectors.checksum(tmp_path)
+    old_vectors().save(tmp_path)
+    assert vectors.checksum(tmp_path) == before
+    other_vectors().save(tmp_path)
+    assert vectors.checksum(tmp_path) != before
 
 
 @pytest.fixture
@@ -260,21 +226,30 @@ def foreign(tmp_path: Path) -> Iterator[Path]:
 
 def test_folders_of_others_are_not_written_to(foreign: Path) -> None:
     with pytest.raises(FileExistsError, match=r"holds no vector index, but 'notes\.txt'"):
-        old_index().save(foreign)
+        old_vectors().save(foreign)
     with pytest.raises(FileExistsError, match="is a file"):
-        old_index().save(foreign / "notes.txt")
-    (foreign / manifest.NAME).write_text("{}")
-    with pytest.raises(FileExistsError, match=r"vectors\.json is not that of a vector index"):
-        old_index().save(foreign)
-    assert names(foreign) == {"notes.txt", manifest.NAME}
+        old_vectors().save(foreign / "notes.txt")
+    (foreign / MANIFEST).write_text("{}")
+    with pytest.raises(FileExistsError, match=r"manifest\.json is not that of a vector index"):
+        old_vectors().save(foreign)
+    assert names(foreign) == {"notes.txt", MANIFEST}
 
 
 def test_an_index_of_codes_is_not_taken_for_one_of_vectors(tmp_path: Path) -> None:
-    old_index().index.save(tmp_path)
-    with pytest.raises(FileExistsError, match="holds no vector index"):
-        old_index().save(tmp_path)
-    with pytest.raises(FileNotFoundError):
+    old_vectors().index.save(tmp_path)
+    with pytest.raises(FileExistsError, match="holds an index, not a vector index"):
+        old_vectors().save(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"not a vector index: bitweigh\.load reads it"):
         VectorIndex.load(tmp_path)
+    assert len(bitweigh.load(tmp_path)) == 200
+
+
+def test_an_index_of_vectors_is_not_taken_for_one_of_codes(tmp_path: Path) -> None:
+    old_vectors().save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(FileExistsError, match="holds a vector index, not an index"):
+        old_vectors().index.save(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_hasher_of_your_own_kind_is_not_saved(tmp_path: Path) -> None:
@@ -292,11 +267,11 @@ def test_first_saves_stopped_anywhere_refuse_no_later_one(
     clean: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopping = Stopping(monkeypatch, clean)
-    # The first is stopped before and after it has saved codes; then another, at every step.
-    for first, second in itertools.product((4, 5, 6), range(6)):
+    # The first is stopped early, before and after its manifest is written; then another.
+    for first, second in itertools.product((3, 14, 15), (0, 2, 5, 7)):
         folder = tmp_path / f"{first}-{second}"
         stopped = 0
-        for index, steps in ((old_index(), first), (other_index(), second)):
+        for index, steps in ((old_vectors(), first), (other_vectors(), second)):
             stopping.steps_left = steps
             try:
                 index.save(folder)
@@ -305,60 +280,63 @@ def test_first_saves_stopped_anywhere_refuse_no_later_one(
                 assert folder.exists() == (not clean)
                 with pytest.raises(FileNotFoundError):
                     VectorIndex.load(folder)
-        assert stopped == (2 if second < 5 else 1)
+        assert stopped == 2
         stopping.steps_left = 10**6
-        old_index().save(folder)
-        assert content(VectorIndex.load(folder)) == content(old_index())
+        old_vectors().save(folder)
+        assert content(VectorIndex.load(folder)) == content(old_vectors())
 
 
 def test_a_first_save_that_cannot_sync_its_new_folder_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save_module = sys.modules["bitweigh._storage.save"]
-
     def fail(folder: Path) -> None:
         monkeypatch.undo()
         raise OSError(5, f"Input/output error in {folder}")
 
-    monkeypatch.setattr(save_module, "_sync_folder", fail)
+    monkeypatch.setattr(folders, "sync_folder", fail)
     with pytest.raises(OSError, match="Input/output"):
-        old_index().save(tmp_path / "new")
+        old_vectors().save(tmp_path / "new")
     assert not (tmp_path / "new").exists()
-    old_index().save(tmp_path / "new")
-    assert content(VectorIndex.load(tmp_path / "new")) == content(old_index())
+    old_vectors().save(tmp_path / "new")
+    assert content(VectorIndex.load(tmp_path / "new")) == content(old_vectors())
 
 
 def test_a_failed_save_leaves_the_old_files_and_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old_index().save(tmp_path)
+    old_vectors().save(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+    write = files.write_synced
 
-    monkeypatch.setattr(bitweigh.Index, "save", full)
+    def write_until_full(folder: Path, name: str, data: Any) -> Path:
+        if name == MANIFEST:
+            raise OSError(28, "No space left on device")
+        return write(folder, name, data)
+
+    monkeypatch.setattr(files, "write_synced", write_until_full)
     with pytest.raises(OSError, match="No space left"):
-        other_index().save(tmp_path)
+        other_vectors().save(tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_loading_while_two_are_saved_in_turns_gives_one_of_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old_index().save(tmp_path)
-    load_index, loads = bitweigh.Index.load, []
+    old_vectors().save(tmp_path)
+    read, reads = attachments.read_attachments, []
 
-    def save_then_load(folder: Path, **how: Any) -> Any:
-        # The codes are those of the other one, and its description has come and gone.
-        loads.append(folder)
-        if len(loads) > 1:
-            return load_index(folder, **how)
-        other_index().save(tmp_path)
-        found = load_index(folder, **how)
-        old_index().save(tmp_path)
-        return found
+    def save_then_read(*arguments: Any) -> Any:
+        # The files are gone, and the manifest is equal again when that is noticed.
+        reads.append(True)
+        if len(reads) > 1:
+            return read(*arguments)
+        other_vectors().save(tmp_path)
+        try:
+            return read(*arguments)
+        finally:
+            old_vectors().save(tmp_path)
 
-    monkeypatch.setattr(bitweigh.Index, "load", save_then_load)
-    assert content(VectorIndex.load(tmp_path)) == content(old_index())
-    assert len(loads) == 2
+    monkeypatch.setattr(attachments, "read_attachments", save_then_read)
+    assert content(VectorIndex.load(tmp_path)) == content(old_vectors())
+    assert len(reads) == 2

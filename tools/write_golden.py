@@ -1,4 +1,4 @@
-"""Write the indexes that every later version must read: `python tools/write_golden.py [FOLDER]`.
+"""Write the folders that every later version must read: `python tools/write_golden.py [FOLDER]`.
 
 Each format has a folder of its own below tests/golden, which stays when a later format comes.
 Nothing in it depends on the machine: not on NumPy's generators, whose numbers may change with its
@@ -9,23 +9,36 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 import bitweigh
-from bitweigh._storage.manifest import VERSION
-from bitweigh.typing import BitOrder, Codes, Ids
+from bitweigh._storage import vector_files
+from bitweigh._storage.formats import INDEX, VECTORS
+from bitweigh._storage.vector_files import VectorContent
+from bitweigh.hashers import ITQ, LSH, Sign
+from bitweigh.hashers._base import Hasher
+from bitweigh.hashers._estimator import Estimator
+from bitweigh.typing import BitOrder, Codes, Ids, Metric, VectorDtype
+from bitweigh.weighers import Asym, InnerProduct
+from bitweigh.weighers._base import Weigher
 
-DEFAULT = Path(__file__).parent.parent / "tests" / "golden" / f"format-{VERSION}"
+AnyEstimator = TypeVar("AnyEstimator", bound=Estimator)
+
+GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
+N_FEATURES = 12
+QUERIES = 3
 
 
 class Golden:
     """An index and a dict, changed side by side: what is expected does not come from the index."""
 
-    def __init__(self, n_bits: int, bitorder: BitOrder, **options: int) -> None:
+    def __init__(self, n_bits: int, bitorder: BitOrder, **options: Any) -> None:  # noqa: ANN401
         """Make both empty."""
         self.index = bitweigh.Index(n_bits, bitorder=bitorder, build="manual", **options)
         self.index._policy.tail_rows = 20  # so that few rows make a segment
@@ -107,15 +120,98 @@ def empty() -> Golden:
     return golden
 
 
+def some_numbers(seed: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Numbers from -5 to 4.75 with few digits: every sum of their products is exact."""
+    raw = some_bytes(seed, math.prod(shape)) % 40
+    return (raw.astype(np.float64) / 4 - 5).reshape(shape)
+
+
+def learned(estimator: AnyEstimator, seed: str) -> AnyEstimator:
+    """A fitted hasher or weigher with other numbers in the place of those that it has learned."""
+    for number, name in enumerate(estimator._sizes()):
+        setattr(estimator, name, some_numbers(f"{seed} {number}", getattr(estimator, name).shape))
+    return estimator
+
+
+def vector_content(
+    name: str,
+    hasher: Hasher,
+    weigher: Weigher,
+    rows: int,
+    metric: Metric = "euclidean",
+    rerank: VectorDtype | None = None,
+) -> VectorContent:
+    """A vector index in parts, with bands, and with rows that were removed."""
+    X = some_numbers(name, (90, N_FEATURES))  # noqa: N806
+    if metric == "cosine":
+        X /= np.sqrt((X**2).sum(axis=1, keepdims=True))  # noqa: N806
+    hasher = learned(hasher.fit(X), f"{name} hasher")
+    weigher = learned(weigher.fit(hasher.project(X)), f"{name} weigher")
+    index = bitweigh.Index(hasher.n_bits_, bitorder=hasher.bitorder, bands=2, band_bits=3)
+    index._policy.tail_rows = 20
+    index.add(hasher.transform(X[:60]), some_order(name, 60))
+    index.build()
+    index.add(hasher.transform(X[60:]))
+    index.remove([3, 65])
+    index.remove(index.ids[rows:])
+    ids = index.ids
+    row_of = np.argsort(np.concatenate([some_order(name, 60), np.arange(60, 90)]))
+    kept = None if rerank is None else [X[row_of[ids]].astype(rerank)]
+    return VectorContent(index._content(), hasher, weigher, metric, rerank, 5, ids, kept)
+
+
+def vector_contents() -> dict[str, VectorContent]:
+    """Hashers, weighers and metrics of several kinds, vectors kept or not, and none at all."""
+    lsh, itq = LSH(16, bitorder="little"), ITQ(9, n_rounds=2)
+    lower = Asym("lower_bound")
+    return {
+        "codes": vector_content("codes", lsh, Asym(), 90),
+        "rerank": vector_content("rerank", itq, lower, 80, rerank="float32"),
+        "cosine": vector_content("cosine", Sign(), InnerProduct(), 90, "cosine", "float16"),
+        "empty": vector_content("empty", Sign(), Asym(), 0, rerank="float32"),
+    }
+
+
+def expected_vectors(folder: Path, content: VectorContent) -> dict[str, Any]:
+    """What a reader must find in a folder, and the answers that it must give."""
+    index = bitweigh.VectorIndex.load(folder)
+    queries = some_numbers("queries", (QUERIES, N_FEATURES))
+    distances, ids = index.search(queries, 5)
+    expected = {
+        "queries": queries.tolist(),
+        "k": 5,
+        "ids": index.ids.tolist(),
+        "metric": content.metric,
+        "rerank": content.rerank,
+        "n_bits": content.codes.n_bits,
+        "next_id": content.codes.state.next_id,
+        "codes": index.index.codes_of(index.ids).tobytes().hex(),
+        "search": {"distances": distances.astype("<f8").tobytes().hex(), "ids": ids.tolist()},
+    }
+    if content.vectors is not None:
+        vectors = np.concatenate(list(content.vectors))
+        expected["vectors"] = vectors.astype("<f4").tobytes().hex()
+    return expected
+
+
+def write_expected(folder: Path, expected: dict[str, Any]) -> None:
+    """Write what a folder must hold beside it."""
+    (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+
+
 def write(folder: Path) -> None:
     """Write all of them, each with what it must hold beside it."""
+    indexes = folder / f"format-{INDEX.versions[-1]}"
     for make in (banded, plain, empty):
         golden = make()
         golden.index.verify()
-        golden.index.save(folder / make.__name__ / "index")
-        expected = json.dumps(golden.expected(), indent=1) + "\n"
-        (folder / make.__name__ / "expected.json").write_text(expected)
+        golden.index.save(indexes / make.__name__ / "index")
+        write_expected(indexes / make.__name__, golden.expected())
+    vectors = folder / f"vectors-{VECTORS.versions[-1]}"
+    for name, content in vector_contents().items():
+        vector_files.save(content, vectors / name / "index")
+        write_expected(vectors / name, expected_vectors(vectors / name / "index", content))
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT)
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else GOLDEN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from bitweigh._vectors.manifest import NAME
+from bitweigh._storage import folder_kind
 from bitweigh.index import Index
 from bitweigh.vector_index import VectorIndex
 
@@ -49,6 +49,6 @@ def load(
     <bitweigh.Index: 2 codes of 8 bits, big>
 
     """
-    if os.path.lexists(os.path.join(os.fspath(path), NAME)):  # noqa: PTH118
+    if folder_kind(path) == "vectors":
         return VectorIndex.load(path, mmap, verify=verify)
     return Index.load(path, mmap, verify=verify)

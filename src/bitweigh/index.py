@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,7 +42,6 @@ from bitweigh._index.request import NO_LIMIT, Request, in_order, nearest, reques
 from bitweigh._index.state import State
 from bitweigh._results import Memory, RangeResult, SearchResult
 from bitweigh.costs import from_weights
-from bitweigh.errors import CorruptFileError
 from bitweigh.typing import BitOrder, BuildMode, Codes, Ids, Method, OnDuplicate, OnMissing
 
 __all__ = ["Index"]
@@ -122,7 +121,7 @@ class Index:
         self._state = State()
         self._writing = threading.Lock()
         renew_lock_after_fork(self)
-        self._source: _Source | None = None
+        self._source: _storage.Source | None = None
         # These never change an answer; tests set them so that few rows reach every path.
         self._kernel = _system.KERNEL
         self._tuning = _core.Tuning()
@@ -835,8 +834,7 @@ class Index:
         2
 
         """
-        content, checksum = _storage.load(path, mmap, (not mmap) if verify is None else verify)
-        source = _Source(Path(path).resolve(), checksum, content.state if mmap else None)
+        content, source = _storage.load(path, mmap, (not mmap) if verify is None else verify)
         return Index._of(content, source, build)
 
     def verify(self) -> None:
@@ -920,7 +918,7 @@ class Index:
 
     @staticmethod
     def _of(
-        content: _storage.Content, source: _Source | None = None, build: BuildMode = "auto"
+        content: _storage.Content, source: _storage.Source | None = None, build: BuildMode = "auto"
     ) -> Index:
         options = content.options
         index = Index(
@@ -957,29 +955,13 @@ class Index:
 Index._base_attributes = frozenset(vars(Index(1)))
 
 
-class _Source(NamedTuple):
-    """Where an index was loaded from."""
-
-    folder: Path
-    checksum: str
-    """The checksum of the folder's manifest."""
-    mapped: State | None
-    """The state that was mapped, or None where it was read into memory."""
-
-    def is_still_there(self) -> bool:
-        """Whether the folder still holds the same index."""
-        try:
-            return _storage.read_manifest(self.folder).checksum == self.checksum
-        except (OSError, CorruptFileError):
-            return False
-
-
 def _from_source(
     folder: str, checksum: str, cls: type[AnyIndex], attributes: dict[str, Any]
 ) -> AnyIndex:
-    index = Index.load(folder, mmap=True)
-    if index._source is None or index._source.checksum != checksum:
+    content, source = _storage.load_codes(folder, mapped=True, verify=False)
+    if source.checksum != checksum:
         raise ValueError(f"{folder} has another index than when this one was pickled")
+    index = Index._of(content, source)
     return index._as(cls, {**vars(index), **attributes})
 
 

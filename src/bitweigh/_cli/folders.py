@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from bitweigh._cli.errors import prefix_errors
 from bitweigh._disk.folders import held
 from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
+from bitweigh._storage import folder_kind
 from bitweigh.typing import Ids
 
 __all__ = [
@@ -62,13 +62,13 @@ def changing(folder: Path, kind: RowKind) -> Iterator[AnyIndex]:
 def kind_stored(folder: Path) -> RowKind:
     """What the rows of the index in a folder are, by its files alone."""
     _need_folder(folder)
-    if os.path.lexists(folder / "vectors.json"):
-        return "vector"
-    if os.path.lexists(folder / "manifest.json"):
-        return "code"
-    raise FileNotFoundError(
-        f"{folder}: there is no index in this folder; `bitweigh build INPUT -o FOLDER` makes one"
-    )
+    try:
+        return "vector" if folder_kind(folder) == "vectors" else "code"
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{folder}: there is no index in this folder; `bitweigh build INPUT -o FOLDER` makes "
+            "one"
+        ) from None
 
 
 def _need_folder(folder: Path) -> None:

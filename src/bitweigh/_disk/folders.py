@@ -108,10 +108,9 @@ class FolderLock:
 class HeldFolder:
     """A folder to save to: locked, and made if it was missing."""
 
-    def __init__(self, path: Path, sync: Callable[[Path], None] = sync_folder) -> None:
+    def __init__(self, path: Path) -> None:
         """Nothing is made or taken yet."""
         self.path = path
-        self._sync = sync
         self._lock = FolderLock(path)
         self._made: list[Path] = []  # the lowest first
 
@@ -148,7 +147,7 @@ class HeldFolder:
             except FileExistsError:
                 self._made.remove(own)
         for own in missing:
-            self._sync(own.parent)
+            sync_folder(own.parent)
         with contextlib.suppress(FileNotFoundError):
             self._refuse_others()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import io
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
 from bitweigh._disk.reading import PIECE_BYTES, kind_of
 
-__all__ = ["refuse_unless_plain", "sync_folder", "temporary_of", "write_synced"]
+__all__ = ["refuse_unless_plain", "sync_folder", "temporary_of", "write_file", "write_synced"]
 
 # Synced at once: a Ctrl-C waits for a sync to end.
 SYNC_BYTES = 1 << 25
@@ -30,6 +31,23 @@ def sync_folder(folder: Path) -> None:
 def temporary_of(name: str) -> str:
     """What a file is called while it is written."""
     return f"{name}.tmp"
+
+
+def write_file(path: Path, data: Iterable[memoryview]) -> None:
+    """Write a file in one step: whoever reads it finds the old one or the new one.
+
+    Raises FileExistsError where there is anything but a plain file: not /dev/null, where root would
+    replace the device.
+    """
+    refuse_unless_plain(path)
+    # A name that no other thread or process writes to.
+    unique = f"{path.name}.{os.getpid()}-{threading.get_ident()}"
+    try:
+        write_synced(path.parent, unique, data).replace(path)
+    except BaseException:
+        path.with_name(temporary_of(unique)).unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
 
 
 def write_synced(folder: Path, name: str, data: Iterable[memoryview]) -> Path:

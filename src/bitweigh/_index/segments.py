@@ -30,7 +30,7 @@ Unbanded: TypeAlias = Literal["small", "manual", "memory_limit", "free_memory", 
 COUNTED_IDS_END = 2**61
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Segment:
     """Rows with their ids, stored in blocks of 32 for the scan kernel."""
 
@@ -44,8 +44,6 @@ class Segment:
     """Empty where the segment is only scanned. With bands rows are in the first one's order."""
     unbanded: Unbanded = "stored"
     """Why there are no bands, where there are none."""
-    files: dict[str, object] = field(default_factory=dict)
-    """What storage knows of its arrays, so that none is hashed twice."""
     core: _core.Segment = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,14 +121,12 @@ class Segment:
         return self.ids[rows].astype(np.int64, copy=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Part:
     """A segment without the rows that were removed from it."""
 
     segment: Segment
     removed: _core.DeniedRows | None = None
-    files: dict[str, object] = field(default_factory=dict)
-    """What storage knows of `removed`."""
 
     def __len__(self) -> int:
         """Rows that are left."""

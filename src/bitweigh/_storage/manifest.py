@@ -1,169 +1,144 @@
-"""The manifest: what an index consists of, as JSON. Reading one trusts nothing in it.
+"""The manifest of a folder: JSON with its own checksum in it. Reading one trusts nothing in it.
 
-What an array's shape must be follows from a few numbers; it is compared with what the manifest and
-the file itself say.
+Every format's manifest has `format`, `version`, `checksum`, `writer` and `files`; what else it has
+is for the readers of that format, which take the fields apart with `Fields`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-import xxhash
-
-from bitweigh import _core
-from bitweigh._checks import MAX_BITS
-from bitweigh._disk.reading import PIECE_BYTES
-from bitweigh._index.bands import BLOCK_ROWS, BandOptions
-from bitweigh._index.segments import COUNTED_IDS_END
+from bitweigh._disk.reading import head_of, read_plain
+from bitweigh._storage.arrays import DAMAGED, ArrayFile, ArrayKind, digest_of
+from bitweigh._storage.formats import FORMATS, Format, why_unknown
 from bitweigh._system import __version__
 from bitweigh.errors import CorruptFileError
-from bitweigh.typing import BitOrder
 
 __all__ = [
-    "FORMAT",
-    "HEAD",
+    "FILE_NAME",
     "MANIFEST",
-    "MOST_BYTES",
-    "VERSION",
-    "ArrayFile",
+    "MAX_BYTES",
+    "Fields",
     "Manifest",
-    "Shape",
-    "StoredPart",
-    "digest_of",
+    "OtherFile",
+    "format_named_in",
+    "parse",
+    "read_manifest",
+    "sealed",
 ]
 
 MANIFEST = "manifest.json"
-FORMAT = "bitweigh-index"
-VERSION = 1
 # A part has less than 100 KiB, if all of 8192 bits are in bands, and there are O(log n) parts: some
-# 30 for any number of codes that fits in memory. What is larger is no manifest. JSON that is made
-# for it takes 32 times its bytes in memory, which is still bearable here.
-MOST_BYTES = 1 << 22
+# 30 for any number of codes that fits in memory. Anything much larger is not a manifest. JSON that
+# is made for it takes 32 times its bytes in memory, which is still bearable here.
+MAX_BYTES = 1 << 22
 _NO_CHECKSUM = "0" * 32
-_NAME = re.compile(r"[a-z_]+-([0-9a-f]{32})\.npy")
-# How every manifest begins that was written by bitweigh.
-HEAD = f'{{\n "format": "{FORMAT}",\n "version": '.encode()
 _CHECKSUM = re.compile(rb'"checksum": "([0-9a-f]{32})"')
-_VERSION = re.compile(re.escape(HEAD) + rb"(\d{1,9})\b")
-_ID_ENDS = 2**63
-
-Shape = tuple[int, ...]
+FILE_NAME = re.compile(r"([a-z_]+)-[0-9a-f]{32}\.(np[yz])")
+"""Kind and ending of a file by its name."""
+# How every manifest begins that bitweigh writes, whatever its format and version.
+_HEAD = re.compile(rb'\{\n "format": "([a-z-]{1,40})",\n "version": (\d{1,9})\b')
+_HEAD_BYTES = 128
+_NOT_OURS = "not the manifest of a bitweigh index"
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayFile:
-    """A file with one array, named after what is in it."""
+class OtherFile:
+    """A file that is not an array: that of a hasher or weigher. It is named as arrays are."""
 
     name: str
-    dtype: str
-    """As NumPy writes it: "|u1", "<u2", "<u4" or "<i8"."""
-    shape: Shape
-
-    @property
-    def kind(self) -> str:
-        """The field of a part that it stands in."""
-        return self.name.partition("-")[0]
+    size: int
+    """Its bytes."""
 
     @property
     def checksum(self) -> str:
         """XXH3 of all bytes of the file, 128 bits in hexadecimal."""
         return self.name[-36:-4]
 
-    @property
-    def nbytes(self) -> int:
-        """Of the array."""
-        count = 1
-        for length in self.shape:
-            count *= length
-        return count * np.dtype(self.dtype).itemsize
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPart:
-    """A segment, and what was removed from it."""
-
-    rows: int
-    codes: ArrayFile
-    ids: ArrayFile | int
-    """Of each row, or the first where each is one more than the last."""
-    by_id: ArrayFile | None
-    bands: tuple[tuple[int, ...], ...]
-    """The bits of each."""
-    starts: ArrayFile | None
-    """Of all bands, one after the other."""
-    band_rows: ArrayFile | None
-    """Of all bands but the first."""
-    band_codes: ArrayFile | None
-    removed: ArrayFile | None
-
-    def files(self) -> list[ArrayFile]:
-        """Those it has."""
-        every = [self.codes, self.ids, self.by_id, self.starts, self.band_rows, self.band_codes]
-        return [one for one in [*every, self.removed] if isinstance(one, ArrayFile)]
+    def facts(self) -> dict[str, Any]:
+        """What a manifest says of the file."""
+        return {"bytes": self.size}
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All of an index but the arrays."""
+    """A manifest whose checksum matches, of a format and version that are known."""
 
-    n_bits: int
-    bitorder: BitOrder
-    next_id: int
-    options: BandOptions
-    tail: StoredPart | None
-    segments: tuple[StoredPart, ...]
-    checksum: str = ""
-    """Of the file that it was read from."""
+    path: Path
+    format: Format
+    version: int
+    checksum: str
+    body: dict[str, Any]
 
-    def parts(self) -> list[StoredPart]:
-        """The tail, if there is one, and the segments."""
-        return [*([self.tail] if self.tail else []), *self.segments]
+    def fields(self) -> Fields:
+        """Its fields, to be taken apart."""
+        return Fields(self.path, self.body, "", self.body.get("files"))
 
-    def files(self) -> dict[str, ArrayFile]:
-        """All files by name."""
-        return {one.name: one for part in self.parts() for one in part.files()}
-
-    def to_bytes(self) -> bytes:
-        """The file, with its own checksum in it."""
-        body = {
-            "format": FORMAT,
-            "version": VERSION,
-            "checksum": _NO_CHECKSUM,
-            "writer": f"bitweigh {__version__}",
-            "n_bits": self.n_bits,
-            "bitorder": self.bitorder,
-            "next_id": self.next_id,
-            "bands": self.options.bands,
-            "band_bits": self.options.band_bits,
-            "memory_limit": self.options.memory_limit,
-            "tail": None if self.tail is None else _part_to_json(self.tail),
-            "segments": [_part_to_json(part) for part in self.segments],
-            "files": {
-                name: {"dtype": one.dtype, "shape": list(one.shape)}
-                for name, one in sorted(self.files().items())
-            },
-        }
-        blank = (json.dumps(body, indent=1) + "\n").encode()
-        return _with_checksum(blank, digest_of(blank))
-
-    @classmethod
-    def from_bytes(cls, raw: bytes, path: Path) -> Manifest:
-        """Read one; raises CorruptFileError naming `path` for whatever is wrong with it."""
-        return _Reader(path).manifest(raw)
+    def listed(self) -> set[str]:
+        """The names of all files that it lists and that a folder of its format may hold."""
+        listed = self.body.get("files")
+        kinds = {(kind.name, kind.ending) for kind in self.format.files}
+        matches = map(FILE_NAME.fullmatch, listed if isinstance(listed, dict) else ())
+        return {match[0] for match in matches if match is not None and match.groups() in kinds}
 
 
-def digest_of(*pieces: bytes | memoryview) -> str:
-    """XXH3, 128 bits in hexadecimal."""
-    hasher = xxhash.xxh3_128()
-    for piece in pieces:
-        for first in range(0, len(piece), PIECE_BYTES):
-            hasher.update(piece[first : first + PIECE_BYTES])
-    return hasher.hexdigest()
+def sealed(fields: Mapping[str, Any], in_format: Format) -> bytes:
+    """The bytes of a manifest with these fields, its checksum in it."""
+    body = {
+        "format": in_format.name,
+        "version": in_format.versions[-1],
+        "checksum": _NO_CHECKSUM,
+        "writer": f"bitweigh {__version__}",
+        **fields,
+    }
+    blank = (json.dumps(body, indent=1) + "\n").encode()
+    return _with_checksum(blank, digest_of(blank))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a folder."""
+    path = folder / MANIFEST
+    return parse(read_plain(path, MAX_BYTES), path)
+
+
+def parse(raw: bytes, path: Path) -> Manifest:
+    """Take a manifest apart; raises CorruptFileError naming `path` for whatever is wrong with it.
+
+    Parsing may take far more memory than the file has bytes: nothing damaged is parsed.
+    """
+    if len(raw) > MAX_BYTES:
+        raise CorruptFileError(path, f"must have at most {MAX_BYTES} bytes, has {len(raw)}")
+    checksum = _matching_checksum(raw)
+    if checksum is None:
+        raise CorruptFileError(path, _why_not(raw))
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(path, f"not a manifest: {error}") from None
+    if not isinstance(body, dict):
+        raise CorruptFileError(path, _NOT_OURS)
+    known, version = _known(path, body.get("format"), body.get("version"))
+    if body.get("checksum") != checksum:
+        raise CorruptFileError(path, "checksum must be the first one in the file")
+    return Manifest(path, known, version, checksum, body)
+
+
+def format_named_in(path: Path) -> str:
+    """The format that a manifest says it has, also if it is damaged; "" if it says nothing."""
+    head = _HEAD.match(head_of(path, _HEAD_BYTES))
+    if head is not None:
+        return head[1].decode()
+    try:
+        body = json.loads(read_plain(path, MAX_BYTES))
+    except (ValueError, RecursionError):  # also what is larger than any manifest
+        return ""
+    named = body.get("format") if isinstance(body, dict) else None
+    return named if isinstance(named, str) else ""
 
 
 def _with_checksum(raw: bytes, checksum: str) -> bytes:
@@ -171,170 +146,132 @@ def _with_checksum(raw: bytes, checksum: str) -> bytes:
     return _CHECKSUM.sub(b'"checksum": "' + checksum.encode() + b'"', raw, count=1)
 
 
-def _part_to_json(part: StoredPart) -> dict[str, Any]:
-    return {
-        "rows": part.rows,
-        "codes": part.codes.name,
-        "ids": part.ids.name if isinstance(part.ids, ArrayFile) else None,
-        "first_id": None if isinstance(part.ids, ArrayFile) else part.ids,
-        "by_id": None if part.by_id is None else part.by_id.name,
-        "bands": [list(bits) for bits in part.bands],
-        "starts": None if part.starts is None else part.starts.name,
-        "band_rows": None if part.band_rows is None else part.band_rows.name,
-        "band_codes": None if part.band_codes is None else part.band_codes.name,
-        "removed": None if part.removed is None else part.removed.name,
-    }
+def _matching_checksum(raw: bytes) -> str | None:
+    found = _CHECKSUM.search(raw)
+    if found is None or digest_of(_with_checksum(raw, _NO_CHECKSUM)) != found[1].decode():
+        return None
+    return found[1].decode()
 
 
-class _Reader:
-    """Takes a manifest apart; each method names what it found wrong and where."""
+def _why_not(raw: bytes) -> str:
+    """What is wrong with a manifest whose checksum does not match; a later one may have another."""
+    head = _HEAD.match(raw)
+    if head is None:
+        return f"{_NOT_OURS}, or damaged"
+    return _why_not_read(head[1].decode(), int(head[2])) or DAMAGED
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.listed: dict[str, Any] = {}  # what it says of each file
 
-    def fail(self, reason: str) -> NoReturn:
-        raise CorruptFileError(self.path, reason)
+def _why_not_read(name: str, version: int) -> str | None:
+    """Why this version of bitweigh does not read such a manifest; None if it does."""
+    known = FORMATS.get(name)
+    if known is None:
+        return why_unknown(name) or _NOT_OURS
+    latest = known.versions[-1]
+    if version > latest:
+        return f"written in format {version}; this version of bitweigh reads up to {latest}"
+    if version not in known.versions:
+        return f"version must be one of {', '.join(map(str, known.versions))}"
+    return None
 
-    def manifest(self, raw: bytes) -> Manifest:
-        body = self.body(raw)
-        bitorder = body.get("bitorder")
-        if bitorder not in ("big", "little"):
-            self.fail("bitorder must be 'big' or 'little'")
-        n_bits = self.integer(body, "n_bits", 1, MAX_BITS)
-        options = BandOptions(
-            self.optional_integer(body, "bands", 1, n_bits),
-            self.optional_integer(body, "band_bits", 1, _core.max_band_bits),
-            self.optional_integer(body, "memory_limit", 0, 2**62),
-        )
-        segments = body.get("segments")
-        if not isinstance(segments, list):
-            self.fail("segments must be a list")
-        tail = body.get("tail")
-        listed = body.get("files")
-        if not isinstance(listed, dict):
-            self.fail("files must be an object")
-        self.listed = listed
-        return Manifest(
-            n_bits,
-            bitorder,
-            self.integer(body, "next_id", 0, _ID_ENDS),
-            options,
-            None if tail is None else self.part(tail, "tail", n_bits),
-            tuple(self.part(one, f"segments[{i}]", n_bits) for i, one in enumerate(segments)),
-            body["checksum"],
-        )
 
-    def body(self, raw: bytes) -> dict[str, Any]:
-        # Parsing may take far more memory than the file has bytes: nothing damaged is parsed.
-        checksum = self.checksum(raw)
-        try:
-            body = json.loads(raw)
-        except (ValueError, RecursionError) as error:
-            self.fail(f"not a manifest: {error}")
-        if not isinstance(body, dict) or body.get("format") != FORMAT:
-            self.fail("not the manifest of a bitweigh index")
-        version = body.get("version")
-        if type(version) is not int or version < 1:
-            self.fail("version must be a positive integer")
-        if version > VERSION:
-            self.refuse_version(version)
-        if body.get("checksum") != checksum:
-            self.fail("checksum must be the first one in the file")
-        return body
+def _known(path: Path, name: object, version: object) -> tuple[Format, int]:
+    """The format and version that a manifest names, if they are known."""
+    if not isinstance(name, str) or (name not in FORMATS and why_unknown(name) is None):
+        raise CorruptFileError(path, _NOT_OURS)
+    if type(version) is not int or version < 1:
+        raise CorruptFileError(path, "version must be a positive integer")
+    reason = _why_not_read(name, version)
+    if reason is not None:
+        raise CorruptFileError(path, reason)
+    return FORMATS[name], version
 
-    def checksum(self, raw: bytes) -> str:
-        """The checksum of the file, which matches."""
-        if len(raw) > MOST_BYTES:
-            self.fail(f"must have at most {MOST_BYTES} bytes, has {len(raw)}")
-        found = _CHECKSUM.search(raw)
-        if found is not None:
-            checksum = found[1].decode()
-            if digest_of(_with_checksum(raw, _NO_CHECKSUM)) == checksum:
-                return checksum
-        # A later format may have another checksum.
-        version = _VERSION.match(raw)
-        if version is not None and int(version[1]) > VERSION:
-            self.refuse_version(int(version[1]))
-        return self.fail(
-            "the checksum does not match: the file is damaged"
-            if raw.startswith(HEAD)
-            else "not the manifest of a bitweigh index, or damaged"
-        )
 
-    def refuse_version(self, version: int) -> NoReturn:
-        self.fail(f"written in format {version}; this version of bitweigh reads up to {VERSION}")
+class Fields:
+    """The fields of an object in a manifest; each method names what it finds wrong and where."""
 
-    def part(self, body: object, where: str, n_bits: int) -> StoredPart:
+    def __init__(self, path: Path, body: object, where: str, listed: object) -> None:
+        """`where` is the place of the object in the manifest, `listed` what `files` says."""
+        self._path = path
+        self._where = f"{where}." if where else ""
         if not isinstance(body, dict):
             self.fail(f"{where} must be an object")
-        rows = self.integer(body, "rows", 1, _core.max_segment_rows - 1, where)
-        blocks = -(-rows // BLOCK_ROWS)
-        code_bytes = blocks * BLOCK_ROWS * ((n_bits + 7) // 8)
-        bands = self.bands(body.get("bands"), where, n_bits)
-        starts = sum(2 ** len(bits) + 1 for bits in bands)
-        more = len(bands) - 1
-        u1, u4 = ("|u1",), ("<u4",)
-        return StoredPart(
-            rows=rows,
-            codes=self.file(body, "codes", where, u1, (code_bytes,)),
-            ids=self.ids(body, rows, where),
-            by_id=self.optional_file(body, "by_id", where, u4, (rows,)),
-            bands=bands,
-            starts=self.file(body, "starts", where, u4, (starts,)) if bands else None,
-            band_rows=self.file(body, "band_rows", where, u4, (more, rows)) if more > 0 else None,
-            band_codes=self.file(body, "band_codes", where, u1, (more, code_bytes))
-            if more > 0
-            else None,
-            removed=self.optional_file(body, "removed", where, u4, (blocks,)),
-        )
+        if not isinstance(listed, dict):
+            self.fail("files must be an object")
+        self._body: dict[str, Any] = body
+        self._listed: dict[str, Any] = listed
 
-    def ids(self, body: dict[str, Any], rows: int, where: str) -> ArrayFile | int:
-        if body.get("ids") is None:
-            return self.integer(body, "first_id", 0, COUNTED_IDS_END - rows, where)
-        return self.file(body, "ids", where, ("<u4", "<i8"), (rows,))
+    def fail(self, reason: str) -> NoReturn:
+        """Say what is wrong with the manifest."""
+        raise CorruptFileError(self._path, reason)
 
-    def bands(self, value: object, where: str, n_bits: int) -> tuple[tuple[int, ...], ...]:
-        if not isinstance(value, list) or not all(isinstance(bits, list) for bits in value):
-            self.fail(f"{where}.bands must be lists of bits")
-        seen: set[int] = set()
-        for bits in value:
-            if not 1 <= len(bits) <= _core.max_band_bits:
-                self.fail(f"{where}.bands must have 1 to {_core.max_band_bits} bits each")
-            for bit in bits:
-                if type(bit) is not int or not 0 <= bit < n_bits or bit in seen:
-                    self.fail(f"{where}.bands must name bits of the code, each once")
-                seen.add(bit)
-        return tuple(map(tuple, value))
+    def fail_at(self, name: str, reason: str) -> NoReturn:
+        """Say what is wrong with a field."""
+        self.fail(f"{self._where}{name} {reason}")
 
-    def file(
-        self, body: dict[str, Any], name: str, where: str, dtypes: tuple[str, ...], shape: Shape
-    ) -> ArrayFile:
-        value = body.get(name)
-        if not (isinstance(value, str) and _NAME.fullmatch(value) and value.startswith(f"{name}-")):
-            self.fail(f"{where}.{name} must be the name of such a file of an index")
-        said = self.listed.get(value)
-        if not isinstance(said, dict) or said.get("dtype") not in dtypes:
-            self.fail(f"files must have {value} with dtype {' or '.join(dtypes)}")
-        if said.get("shape") != list(shape):
-            self.fail(f"files must have {value} with shape {list(shape)}")
-        return ArrayFile(value, str(said["dtype"]), shape)
+    def value(self, name: str) -> Any:  # noqa: ANN401
+        """What a field has, None where it is missing."""
+        return self._body.get(name)
 
-    def optional_file(
-        self, body: dict[str, Any], name: str, where: str, dtypes: tuple[str, ...], shape: Shape
-    ) -> ArrayFile | None:
-        return None if body.get(name) is None else self.file(body, name, where, dtypes, shape)
-
-    def integer(
-        self, body: dict[str, Any], name: str, least: int, most: int, where: str = ""
-    ) -> int:
-        value = body.get(name)
+    def integer(self, name: str, least: int, most: int) -> int:
+        """A number of a range."""
+        value = self._body.get(name)
         if type(value) is not int or not least <= value <= most:
-            place = f"{where}.{name}" if where else name
-            self.fail(f"{place} must be an integer from {least} to {most}")
+            self.fail_at(name, f"must be an integer from {least} to {most}")
         return value
 
-    def optional_integer(
-        self, body: dict[str, Any], name: str, least: int, most: int
-    ) -> int | None:
-        return None if body.get(name) is None else self.integer(body, name, least, most)
+    def optional_integer(self, name: str, least: int, most: int) -> int | None:
+        """A number of a range, or null."""
+        return None if self._body.get(name) is None else self.integer(name, least, most)
+
+    def choice(self, name: str, choices: tuple[str | None, ...]) -> Any:  # noqa: ANN401
+        """One of some words."""
+        value = self._body.get(name)
+        if not (value is None or isinstance(value, str)) or value not in choices:
+            words = " or ".join("null" if word is None else repr(word) for word in choices)
+            self.fail_at(name, f"must be {words}")
+        return value
+
+    def object(self, name: str) -> Fields:
+        """An object inside of this one."""
+        return Fields(self._path, self._body.get(name), f"{self._where}{name}", self._listed)
+
+    def objects(self, name: str) -> list[Fields]:
+        """A list of objects inside of this one."""
+        value = self._body.get(name)
+        if not isinstance(value, list):
+            self.fail_at(name, "must be a list")
+        return [
+            Fields(self._path, body, f"{self._where}{name}[{i}]", self._listed)
+            for i, body in enumerate(value)
+        ]
+
+    def array(self, kind: ArrayKind, lengths: Mapping[str, int]) -> ArrayFile | None:
+        """The file of an array; None where there is none and need not be."""
+        shape = kind.shape(lengths)
+        if 0 in shape or (kind.optional and self._body.get(kind.name) is None):
+            return None
+        name, facts = self._named(kind.name, kind.ending)
+        if facts.get("dtype") not in kind.dtypes:
+            self.fail(f"files must have {name} with dtype {' or '.join(kind.dtypes)}")
+        if facts.get("shape") != list(shape):
+            self.fail(f"files must have {name} with shape {list(shape)}")
+        return ArrayFile(name, str(facts["dtype"]), shape)
+
+    def other_file(self, kind: str, max_bytes: int) -> OtherFile:
+        """A file that is not an array."""
+        name, facts = self._named(kind, "npz")
+        size = facts.get("bytes")
+        if type(size) is not int or not 0 <= size <= max_bytes:
+            self.fail(f"files must have {name} with at most {max_bytes} bytes")
+        return OtherFile(name, size)
+
+    def _named(self, kind: str, ending: str) -> tuple[str, dict[str, Any]]:
+        """The name of a file and what is said of it."""
+        value: Any = self._body.get(kind)
+        match = FILE_NAME.fullmatch(value) if isinstance(value, str) else None
+        if match is None or match.groups() != (kind, ending):
+            self.fail_at(kind, "must be the name of such a file of an index")
+        facts = self._listed.get(value)
+        if not isinstance(facts, dict):
+            self.fail(f"files must have {value}")
+        return value, facts

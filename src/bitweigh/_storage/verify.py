@@ -9,9 +9,8 @@ import numpy as np
 from bitweigh import _core
 from bitweigh._index.bands import BLOCK_ROWS, sorted_by_band
 from bitweigh._index.segments import Segment
-from bitweigh._storage.content import Content, stored_arrays
-from bitweigh._storage.files import DAMAGED
-from bitweigh._storage.manifest import digest_of
+from bitweigh._storage.arrays import DAMAGED, digest_of_pieces
+from bitweigh._storage.index_files import Content, described
 from bitweigh.errors import CorruptFileError
 from bitweigh.typing import BitOrder
 
@@ -23,8 +22,8 @@ def verify(content: Content, folder: Path) -> None:
 
     `folder` is where the index came from, or nothing.
     """
-    for name, array in stored_arrays(content)[1].items():
-        if digest_of(*array.data()) != array.file.checksum:
+    for name, array in described(content)[1].items():
+        if digest_of_pieces(array.data()) != array.file.checksum:
             raise CorruptFileError(folder / name, DAMAGED)
     try:
         _check(content)

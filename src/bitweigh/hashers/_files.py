@@ -12,7 +12,6 @@ import json
 import math
 import operator
 import os
-import threading
 import zipfile
 from pathlib import Path
 from typing import IO, Any, NoReturn, TypeVar
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from bitweigh._checks import MAX_BITS
 from bitweigh._disk.reading import PIECE_BYTES, open_plain, resolved
-from bitweigh._disk.writing import refuse_unless_plain, sync_folder, temporary_of, write_synced
+from bitweigh._disk.writing import write_file
 from bitweigh.errors import CorruptFileError
 from bitweigh.hashers._estimator import Estimator, defaults
 
@@ -49,20 +48,10 @@ Kind = TypeVar("Kind", bound=Estimator)
 
 def write(estimator: Estimator, path: str | os.PathLike[str]) -> None:
     """Write the file in one step: whoever reads it finds the old one or the new one."""
-    target = resolved(path)
     raw = to_bytes(estimator)
     if len(raw) > MOST_BYTES:
         raise ValueError(f"a file may have at most {MOST_BYTES} bytes, this would have {len(raw)}")
-    # Not /dev/null, where root would replace the device.
-    refuse_unless_plain(target)
-    # A name that no other thread or process writes to.
-    own = f"{target.name}.{os.getpid()}-{threading.get_ident()}"
-    try:
-        write_synced(target.parent, own, [memoryview(raw)]).replace(target)
-    except BaseException:
-        target.with_name(temporary_of(own)).unlink(missing_ok=True)
-        raise
-    sync_folder(target.parent)
+    write_file(resolved(path), [memoryview(raw)])
 
 
 def read(path: str | os.PathLike[str], kinds: tuple[type[Kind], ...]) -> Kind:

@@ -1,0 +1,225 @@
+"""What a vector index has beside its codes: hasher, weigher, and the vectors if it keeps them."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from bitweigh import hashers, weighers
+from bitweigh._disk.reading import open_plain, pieces
+from bitweigh._storage.arrays import (
+    DAMAGED,
+    VECTOR_KINDS,
+    Array,
+    ArrayData,
+    ArrayFile,
+    array_data,
+    check_file,
+    digest_of,
+    digest_of_pieces,
+    map_array,
+    read_array,
+)
+from bitweigh._storage.index_files import Content
+from bitweigh._storage.manifest import Fields, OtherFile
+from bitweigh.errors import CorruptFileError
+from bitweigh.hashers import _files as estimator_files
+from bitweigh.hashers._base import Hasher
+from bitweigh.hashers._estimator import Estimator
+from bitweigh.typing import Ids, Metric, VectorDtype
+from bitweigh.weighers._base import Weigher
+
+__all__ = [
+    "Attachments",
+    "EstimatorData",
+    "VectorContent",
+    "VectorSource",
+    "check_attachments",
+    "described",
+    "read_attachments",
+    "read_fields",
+]
+
+Kind = TypeVar("Kind", bound=Estimator)
+
+MAX_FEATURES = 2**31
+MAX_ROWS = 2**62
+MAX_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorContent:
+    """A vector index without its methods."""
+
+    codes: Content
+    hasher: Hasher
+    weigher: Weigher
+    metric: Metric
+    rerank: VectorDtype | None
+    seed: int
+    ids: Ids | None = None
+    """Of the vectors, ascending; None where none are kept."""
+    vectors: Iterable[Array] | None = None
+    """The vectors in the order of `ids`, in blocks that can be iterated again; one if loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachments:
+    """What a manifest says of a vector index beside its codes."""
+
+    metric: Metric
+    rerank: VectorDtype | None
+    seed: int
+    n_features: int
+    rows: int
+    hasher: OtherFile
+    weigher: OtherFile
+    vectors: ArrayFile | None
+    """There if vectors are kept and there are any, and then `vector_ids` is, too."""
+    vector_ids: ArrayFile | None
+
+
+class VectorSource(NamedTuple):
+    """Where a vector index was loaded from."""
+
+    folder: Path
+    checksum: str
+    """Of the manifest."""
+    vectors: Path | None
+    """The file of the vectors, if there are any."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EstimatorData:
+    """A hasher or weigher that makes one file."""
+
+    file: OtherFile
+    raw: bytes
+
+    def data(self) -> Iterable[memoryview]:
+        """All bytes of the file."""
+        return [memoryview(self.raw)]
+
+
+def described(
+    content: VectorContent,
+) -> tuple[dict[str, Any], dict[str, ArrayData | EstimatorData]]:
+    """What the manifest says of these, and the data of their files by name."""
+    rows, n_features = content.codes.state.rows, content.hasher.n_features_in_
+    named: dict[str, ArrayData | EstimatorData] = {
+        "hasher": _estimator_data("hasher", content.hasher),
+        "weigher": _estimator_data("weigher", content.weigher),
+    }
+    if content.rerank is not None and content.vectors is not None and rows:
+        assert content.ids is not None
+        dtypes = {"vectors": np.dtype(content.rerank), "vector_ids": content.ids.dtype}
+        arrays = {"vectors": content.vectors, "vector_ids": [content.ids]}
+        lengths = {"vectors": rows, "features": n_features}
+        for kind in VECTOR_KINDS:
+            named[kind.name] = array_data(kind, dtypes[kind.name], arrays[kind.name], lengths)
+    fields: dict[str, Any] = {
+        "metric": content.metric,
+        "rerank": content.rerank,
+        "seed": content.seed,
+        "n_features": n_features,
+        "rows": rows,
+    }
+    for kind_name in ("hasher", "weigher", "vectors", "vector_ids"):
+        fields[kind_name] = named[kind_name].file.name if kind_name in named else None
+    return fields, {stored.file.name: stored for stored in named.values()}
+
+
+def _estimator_data(kind: str, estimator: Estimator) -> EstimatorData:
+    raw = estimator_files.to_bytes(estimator)
+    return EstimatorData(OtherFile(f"{kind}-{digest_of(raw)}.npz", len(raw)), raw)
+
+
+def read_fields(fields: Fields, n_bits: int) -> Attachments:
+    """Take apart what a manifest says of these."""
+    rerank: VectorDtype | None = fields.choice("rerank", (None, "float16", "float32"))
+    n_features = fields.integer("n_features", 1, MAX_FEATURES)
+    rows = fields.integer("rows", 0, MAX_ROWS)
+    max_bytes = estimator_files.most_bytes_for(n_features, n_bits)
+    lengths = {"vectors": 0 if rerank is None else rows, "features": n_features}
+    vectors, vector_ids = (fields.array(kind, lengths) for kind in VECTOR_KINDS)
+    if vectors is not None and vectors.dtype != np.dtype(rerank).newbyteorder("<").str:
+        fields.fail_at("rerank", f"must be the dtype of {vectors.name}")
+    return Attachments(
+        fields.choice("metric", ("euclidean", "cosine")),
+        rerank,
+        fields.integer("seed", 0, MAX_SEED),
+        n_features,
+        rows,
+        fields.other_file("hasher", max_bytes),
+        fields.other_file("weigher", max_bytes),
+        vectors,
+        vector_ids,
+    )
+
+
+def read_attachments(
+    folder: Path, described_in: Path, stored: Attachments, codes: Content, mapped: bool
+) -> VectorContent:
+    """All of a vector index whose codes are there; `described_in` says what the folder holds.
+
+    Raises CorruptFileError where a file is damaged, or where they do not fit each other.
+    """
+    hasher = _read_estimator(folder, stored.hasher, hashers.KINDS)
+    weigher = _read_estimator(folder, stored.weigher, weighers.KINDS)
+    found = (hasher.n_features_in_, hasher.n_bits_, weigher.n_bits_, hasher.bitorder)
+    wanted = (stored.n_features, codes.n_bits, codes.n_bits, codes.bitorder)
+    if found != wanted or stored.rows != codes.state.rows:
+        raise CorruptFileError(described_in, "its hasher, weigher and codes do not fit each other")
+    content = VectorContent(codes, hasher, weigher, stored.metric, stored.rerank, stored.seed)
+    if stored.vectors is None or stored.vector_ids is None:
+        return content
+    if mapped:
+        ids = map_array(folder, stored.vector_ids)
+    else:
+        ids = read_array(folder, stored.vector_ids, verify=True)
+        if not np.array_equal(ids, _ids_in(codes)):
+            path = folder / stored.vector_ids.name
+            raise CorruptFileError(path, "these are not the ids of the index")
+        check_file(folder, stored.vectors)
+    vectors = map_array(folder, stored.vectors)
+    return VectorContent(
+        codes, hasher, weigher, stored.metric, stored.rerank, stored.seed, ids, [vectors]
+    )
+
+
+def check_attachments(folder: Path, stored: Attachments) -> None:
+    """Raise CorruptFileError for the first file that is not what it was when it was written."""
+    for estimator in (stored.hasher, stored.weigher):
+        with open_plain(folder / estimator.name) as file:
+            _check_digest(file, folder / estimator.name, estimator)
+    for array in (stored.vectors, stored.vector_ids):
+        if array is not None:
+            check_file(folder, array)
+
+
+def _ids_in(codes: Content) -> Ids:
+    """All ids of the codes that are left, ascending."""
+    ids = [part.segment.ids_of(part.rows()) for part in codes.state.parts()]
+    return np.sort(np.concatenate(ids)) if ids else np.empty(0, np.int64)
+
+
+def _read_estimator(folder: Path, stored: OtherFile, kinds: tuple[type[Kind], ...]) -> Kind:
+    """The hasher or weigher in a file, if that is what its name says."""
+    path = folder / stored.name
+    with open_plain(path) as file:
+        _check_digest(file, path, stored)
+        return estimator_files.read_from(file, path, kinds)
+
+
+def _check_digest(file: io.FileIO, path: Path, stored: OtherFile) -> None:
+    size = os.fstat(file.fileno()).st_size
+    if size != stored.size:
+        raise CorruptFileError(path, f"must have {stored.size} bytes, has {size}")
+    if digest_of_pieces(pieces(file, size, path)) != stored.checksum:
+        raise CorruptFileError(path, DAMAGED)

@@ -1,0 +1,369 @@
+"""What an index consists of, between memory and the files of its folder.
+
+From memory: the fields of the manifest, and the arrays of every part. To memory: parts from
+whatever hands out the arrays of those files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from bitweigh import _core
+from bitweigh._checks import MAX_BITS
+from bitweigh._index.bands import Band, BandOptions
+from bitweigh._index.segments import COUNTED_IDS_END, Part, Segment
+from bitweigh._index.state import State
+from bitweigh._storage import folder as folders
+from bitweigh._storage.arrays import (
+    DAMAGED,
+    PART_KINDS,
+    Array,
+    ArrayData,
+    ArrayFile,
+    array_data,
+    check_file,
+    digest_of,
+    header_of,
+    map_array,
+    part_lengths,
+    read_array,
+)
+from bitweigh._storage.formats import INDEX, VECTORS
+from bitweigh._storage.manifest import (
+    MANIFEST,
+    MAX_BYTES,
+    Fields,
+    Manifest,
+    parse,
+    read_manifest,
+    sealed,
+)
+from bitweigh.errors import CorruptFileError
+from bitweigh.typing import BitOrder
+
+__all__ = [
+    "READERS",
+    "Content",
+    "Source",
+    "described",
+    "from_files",
+    "load",
+    "load_codes",
+    "read_content",
+    "refuse_too_many_parts",
+    "save",
+    "stored_index",
+    "to_files",
+]
+
+ArrayReader = Callable[[ArrayFile], Array]
+Bands = tuple[tuple[int, ...], ...]
+"""The bits of each band."""
+
+_ID_ENDS = 2**63
+# A part's fields in the order in which they are written; all but three name a file of that kind.
+_PART_FIELDS = (
+    "rows",
+    "codes",
+    "ids",
+    "first_id",
+    "by_id",
+    "bands",
+    "starts",
+    "band_rows",
+    "band_codes",
+    "removed",
+)
+# The files of arrays that were hashed before, or loaded, by kind. Segments and parts never change.
+_known_files: WeakKeyDictionary[Segment | Part, dict[str, ArrayFile]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """An index without its methods."""
+
+    n_bits: int
+    bitorder: BitOrder
+    options: BandOptions
+    state: State
+
+
+class Source(NamedTuple):
+    """Where an index was loaded from."""
+
+    folder: Path
+    checksum: str
+    """The checksum of the folder's manifest."""
+    mapped: State | None
+    """The state that was mapped, or None where it was read into memory."""
+
+    def is_still_there(self) -> bool:
+        """Whether the folder still holds the same index."""
+        try:
+            return read_manifest(self.folder).checksum == self.checksum
+        except (OSError, CorruptFileError):
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """A part as the manifest describes it."""
+
+    rows: int
+    first_id: int | None
+    """Where each id is one more than the one before."""
+    bands: Bands
+    files: dict[str, ArrayFile]
+    """By kind, those it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIndex:
+    """An index as the manifest describes it: everything but the arrays."""
+
+    n_bits: int
+    bitorder: BitOrder
+    next_id: int
+    options: BandOptions
+    tail: StoredPart | None
+    segments: tuple[StoredPart, ...]
+
+    def files(self) -> dict[str, ArrayFile]:
+        """All files by name."""
+        parts = self.segments if self.tail is None else (self.tail, *self.segments)
+        return {file.name: file for part in parts for file in part.files.values()}
+
+
+def save(content: Content, path: str | os.PathLike[str]) -> None:
+    """Make the folder hold this index, or leave it as it was."""
+    fields, arrays = described(content)
+    manifest = sealed(fields, INDEX)
+    refuse_too_many_parts(fields, manifest)
+    folders.save(path, INDEX, manifest, arrays)
+
+
+def load(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Content, Source]:
+    """The index in a folder; raises CorruptFileError where it is damaged."""
+    return folders.load(path, INDEX, partial(_read, mapped=mapped, verify=verify))
+
+
+def load_codes(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Content, Source]:
+    """The index in a folder that may hold more than that."""
+    known = folders.folder_format(path)
+    return folders.load(path, known, partial(_read, mapped=mapped, verify=verify))
+
+
+def to_files(content: Content) -> dict[str, bytes]:
+    """The files of an index by name, as they would be in its folder: what pickle carries."""
+    fields, arrays = described(content)
+    files = {name: b"".join(array.data()) for name, array in arrays.items()}
+    return {MANIFEST: sealed(fields, INDEX), **files}
+
+
+def from_files(files: dict[str, bytes]) -> Content:
+    """The index that such files hold; its arrays are theirs."""
+    manifest = parse(files[MANIFEST], Path(MANIFEST))
+    return content_from(stored_index(manifest), partial(_array_in, files), Path())
+
+
+def described(content: Content) -> tuple[dict[str, Any], dict[str, ArrayData]]:
+    """The fields of an index's manifest, and its arrays by the names of their files."""
+    arrays: dict[str, ArrayData] = {}
+    state, options = content.state, content.options
+    fields = {
+        "n_bits": content.n_bits,
+        "bitorder": content.bitorder,
+        "next_id": state.next_id,
+        "bands": options.bands,
+        "band_bits": options.band_bits,
+        "memory_limit": options.memory_limit,
+        "tail": None if state.tail is None else _described_part(state.tail, arrays),
+        "segments": [_described_part(part, arrays) for part in state.segments],
+        "files": {name: arrays[name].file.facts() for name in sorted(arrays)},
+    }
+    return fields, arrays
+
+
+def refuse_too_many_parts(fields: dict[str, Any], manifest: bytes) -> None:
+    """Raise ValueError for an index whose manifest nobody would read."""
+    if len(manifest) > MAX_BYTES:
+        parts = len(fields["segments"]) + (fields["tail"] is not None)
+        raise ValueError(f"the index has {parts} parts, too many to be saved: call compact()")
+
+
+def _described_part(part: Part, arrays: dict[str, ArrayData]) -> dict[str, Any]:
+    segment = part.segment
+    bands = tuple(tuple(band.bits.tolist()) for band in segment.bands)
+    lengths = part_lengths(len(segment), segment.n_bits, bands)
+    fields: dict[str, Any] = dict.fromkeys(_PART_FIELDS)
+    fields["rows"] = len(segment)
+    fields["bands"] = [list(bits) for bits in bands]
+    if isinstance(segment.ids, range):
+        fields["first_id"] = segment.ids.start
+    found = _arrays_of(part)
+    for kind in PART_KINDS:
+        pieces = found[kind.name]
+        if pieces:
+            known = _known_files.setdefault(part if kind.name == "removed" else segment, {})
+            file = known.get(kind.name)
+            stored = (
+                array_data(kind, pieces[0].dtype, pieces, lengths)
+                if file is None
+                else ArrayData(file, pieces)
+            )
+            known[kind.name] = stored.file
+            arrays[stored.file.name] = stored
+            fields[kind.name] = stored.file.name
+    return fields
+
+
+def _arrays_of(part: Part) -> dict[str, list[Array]]:
+    """The arrays of a part by kind, each in the pieces that it is kept in; [] where it has none."""
+    segment = part.segment
+    return {
+        "codes": [segment.blocks],
+        "ids": [] if isinstance(segment.ids, range) else [segment.ids],
+        "by_id": [] if segment.by_id is None else [segment.by_id],
+        "starts": [band.starts for band in segment.bands],
+        "band_rows": [band.rows for band in segment.bands if band.rows is not None],
+        "band_codes": [band.blocks for band in segment.bands[1:]],
+        "removed": [part.removed_masks()] if part.removed_rows else [],
+    }
+
+
+def _read(folder: Path, manifest: Manifest, mapped: bool, verify: bool) -> tuple[Content, Source]:
+    content = read_content(folder, stored_index(manifest), mapped, verify)
+    mapped_state = content.state if mapped else None
+    return content, Source(folder.resolve(), manifest.checksum, mapped_state)
+
+
+def read_content(folder: Path, stored: StoredIndex, mapped: bool, verify: bool) -> Content:
+    """The index that a folder holds, with its arrays."""
+    return content_from(stored, partial(_array_of, folder, mapped, verify), folder)
+
+
+def stored_index(manifest: Manifest) -> StoredIndex:
+    """The index that a manifest describes. All of it is checked before anything is allocated."""
+    return READERS[manifest.format.name, manifest.version](manifest.fields())
+
+
+def _array_of(folder: Path, mapped: bool, verify: bool, file: ArrayFile) -> Array:
+    if not mapped:
+        return read_array(folder, file, verify)
+    if verify:
+        check_file(folder, file)
+    return map_array(folder, file)
+
+
+def _array_in(files: dict[str, bytes], file: ArrayFile) -> Array:
+    raw = files.get(file.name, b"")
+    if len(raw) != file.size or digest_of(raw) != file.checksum:
+        raise CorruptFileError(file.name, DAMAGED)
+    start = len(header_of(file.dtype, file.shape))
+    return np.frombuffer(raw, file.dtype, offset=start).reshape(file.shape)
+
+
+def _read_fields_1(fields: Fields) -> StoredIndex:
+    bitorder: BitOrder = fields.choice("bitorder", ("big", "little"))
+    n_bits = fields.integer("n_bits", 1, MAX_BITS)
+    options = BandOptions(
+        fields.optional_integer("bands", 1, n_bits),
+        fields.optional_integer("band_bits", 1, _core.max_band_bits),
+        fields.optional_integer("memory_limit", 0, 2**62),
+    )
+    next_id = fields.integer("next_id", 0, _ID_ENDS)
+    tail = None if fields.value("tail") is None else _read_part(fields.object("tail"), n_bits)
+    segments = tuple(_read_part(part, n_bits) for part in fields.objects("segments"))
+    return StoredIndex(n_bits, bitorder, next_id, options, tail, segments)
+
+
+def _read_part(fields: Fields, n_bits: int) -> StoredPart:
+    rows = fields.integer("rows", 1, _core.max_segment_rows - 1)
+    bands = _read_bands(fields, n_bits)
+    lengths = part_lengths(rows, n_bits, bands)
+    found = {kind.name: fields.array(kind, lengths) for kind in PART_KINDS}
+    files = {name: file for name, file in found.items() if file is not None}
+    first_id = None
+    if "ids" not in files:
+        first_id = fields.integer("first_id", 0, COUNTED_IDS_END - rows)
+    return StoredPart(rows, first_id, bands, files)
+
+
+def _read_bands(fields: Fields, n_bits: int) -> Bands:
+    value = fields.value("bands")
+    if not isinstance(value, list) or not all(isinstance(bits, list) for bits in value):
+        fields.fail_at("bands", "must be lists of bits")
+    seen: set[int] = set()
+    for bits in value:
+        if not 1 <= len(bits) <= _core.max_band_bits:
+            fields.fail_at("bands", f"must have 1 to {_core.max_band_bits} bits each")
+        for bit in bits:
+            if type(bit) is not int or not 0 <= bit < n_bits or bit in seen:
+                fields.fail_at("bands", "must name bits of the code, each once")
+            seen.add(bit)
+    return tuple(map(tuple, value))
+
+
+READERS: dict[tuple[str, int], Callable[[Fields], StoredIndex]] = {
+    (INDEX.name, 1): _read_fields_1,
+    (VECTORS.name, 2): _read_fields_1,
+}
+"""By format and version: what reads the fields of the index in such a manifest."""
+
+
+def content_from(stored: StoredIndex, read: ArrayReader, folder: Path) -> Content:
+    """An index of the arrays that `read` hands out, each asked for once.
+
+    Raises CorruptFileError, with `folder` in its path, for a part of which no row is left: an
+    index drops such parts, and nothing else expects one.
+    """
+    arrays = {name: read(file) for name, file in stored.files().items()}
+    segments = tuple(_part_from(part, stored.n_bits, arrays, folder) for part in stored.segments)
+    tail = stored.tail
+    state = State(
+        segments,
+        None if tail is None else _part_from(tail, stored.n_bits, arrays, folder),
+        stored.next_id,
+    )
+    return Content(stored.n_bits, stored.bitorder, stored.options, state)
+
+
+def _part_from(stored: StoredPart, n_bits: int, arrays: dict[str, Array], folder: Path) -> Part:
+    found: dict[str, Any] = {kind: arrays[file.name] for kind, file in stored.files.items()}
+    ids = (
+        found["ids"]
+        if stored.first_id is None
+        else range(stored.first_id, stored.first_id + stored.rows)
+    )
+    segment = Segment(n_bits, found["codes"], ids, found.get("by_id"), _bands_from(stored, found))
+    removed = stored.files.get("removed")
+    masks = None if removed is None else _core.DeniedRows(stored.rows, found["removed"])
+    part = Part(segment, masks)
+    if removed is not None and not len(part):
+        raise CorruptFileError(folder / removed.name, "must leave a row of its part")
+    _known_files[segment] = {kind: file for kind, file in stored.files.items() if kind != "removed"}
+    if removed is not None:
+        _known_files[part] = {"removed": removed}
+    return part
+
+
+def _bands_from(stored: StoredPart, found: dict[str, Any]) -> tuple[Band, ...]:
+    bands = []
+    first = 0
+    for number, bits in enumerate(stored.bands):
+        end = first + 2 ** len(bits) + 1
+        starts = found["starts"][first:end]
+        # The part itself is in the order of the first.
+        rows = found["band_rows"][number - 1] if number else None
+        blocks = found["band_codes"][number - 1] if number else found["codes"]
+        bands.append(Band(np.array(bits, dtype=np.uint16), starts, rows, blocks))
+        first = end
+    return tuple(bands)

@@ -1,0 +1,75 @@
+"""What a vector index consists of, between memory and the files of its folder.
+
+The folder is that of an index of its codes, with more files. Its manifest has the fields of an
+index and one object more, `attachments`, and another `format`: a version of bitweigh that knows
+plain indexes only refuses the folder.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+from bitweigh._disk.reading import resolved
+from bitweigh._storage import attachments, index_files, vectors_1
+from bitweigh._storage import folder as folders
+from bitweigh._storage.attachments import Attachments, VectorContent, VectorSource
+from bitweigh._storage.formats import VECTORS
+from bitweigh._storage.manifest import MANIFEST, Manifest, read_manifest, sealed
+
+__all__ = ["VectorContent", "VectorSource", "checksum_of", "load", "save", "verify"]
+
+
+def save(content: VectorContent, path: str | os.PathLike[str]) -> None:
+    """Make the folder hold this, or leave what it holds."""
+    fields, arrays = index_files.described(content.codes)
+    attached, more = attachments.described(content)
+    files = {**arrays, **more}
+    fields["attachments"] = attached
+    fields["files"] = {name: files[name].file.facts() for name in sorted(files)}
+    manifest = sealed(fields, VECTORS)
+    index_files.refuse_too_many_parts(fields, manifest)
+    folders.save(path, VECTORS, manifest, files, older=vectors_1)
+
+
+def load(path: str | os.PathLike[str], mapped: bool) -> tuple[VectorContent, VectorSource]:
+    """What a folder holds, and where it came from.
+
+    Raises CorruptFileError where it is damaged.
+    """
+    return folders.load(
+        path, VECTORS, partial(_read, mapped=mapped), partial(vectors_1.attempt, mapped=mapped)
+    )
+
+
+def verify(path: str | os.PathLike[str]) -> None:
+    """Compare the files of hasher, weigher and vectors in a folder with their checksums."""
+    folder = resolved(path)
+    if not os.path.lexists(folder / MANIFEST):
+        vectors_1.verify(folder)
+    else:
+        manifest = read_manifest(folder)
+        n_bits = index_files.stored_index(manifest).n_bits
+        attachments.check_attachments(folder, _attached(manifest, n_bits))
+
+
+def checksum_of(path: str | os.PathLike[str]) -> str:
+    """The checksum of what a folder holds, as `load` would return it with the rest."""
+    folder = resolved(path)
+    if os.path.lexists(folder / MANIFEST):
+        return read_manifest(folder).checksum
+    return vectors_1.checksum_of(folder)
+
+
+def _read(folder: Path, manifest: Manifest, mapped: bool) -> tuple[VectorContent, VectorSource]:
+    stored = index_files.stored_index(manifest)
+    attached = _attached(manifest, stored.n_bits)
+    codes = index_files.read_content(folder, stored, mapped, verify=not mapped)
+    content = attachments.read_attachments(folder, manifest.path, attached, codes, mapped)
+    vectors = None if attached.vectors is None else folder / attached.vectors.name
+    return content, VectorSource(folder, manifest.checksum, vectors)
+
+
+def _attached(manifest: Manifest, n_bits: int) -> Attachments:
+    return attachments.read_fields(manifest.fields().object("attachments"), n_bits)
