@@ -121,6 +121,10 @@ inline constexpr std::size_t probe_bytes = std::size_t{512} << 10;
 // by rows: a thread that starts late or a slow core then does not hold up the rest.
 inline constexpr std::size_t tasks_per_thread = 4;
 
+// Where a filter allows at most one row in so many, the blocks that have any are listed and only
+// those are read: with rows spread evenly, at most every other block has one.
+inline constexpr std::size_t sparse_filter_ratio = 64;
+
 // What tests may change, so that small inputs reach every path.
 struct Tuning {
     // Rows, spread evenly over all segments, that give the first bound: at least this many, and
