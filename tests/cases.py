@@ -74,12 +74,14 @@ class Setting:
         index._tuning.first_round_cost = self.first_round_cost
         index._tuning.least_scan_factor = self.least_scan_factor
         index._tuning.least_scan_cost_per_k = self.least_scan_factor
-        index._growth.banded_rows = 1
+        index._policy.banded_rows = 1
         if self.segment_rows is not None:
-            index._growth.segment_rows = self.segment_rows
-            index._growth.tail_rows = max(1, self.segment_rows // 2)
+            index._policy.segment_rows = self.segment_rows
+            index._policy.tail_rows = max(1, self.segment_rows // 2)
         for piece in np.array_split(np.arange(len(case.codes)), self.adds):
             index.add(case.codes[piece], None if case.ids is None else case.ids[piece])
+        if self.method != "scan":
+            index.build()
         return index
 
 

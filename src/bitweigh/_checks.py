@@ -37,6 +37,11 @@ def as_integer(value: object, name: str, least: int, most: int) -> int:
     return number
 
 
+def as_optional_integer(value: object, name: str, least: int, most: int) -> int | None:
+    """The same, or None where nothing was given."""
+    return None if value is None else as_integer(value, name, least, most)
+
+
 def as_n_bits(n_bits: object) -> int:
     """The number of bits of a code."""
     return as_integer(n_bits, "n_bits", 1, MAX_BITS)
@@ -165,6 +170,55 @@ def as_ids(ids: object, name: str = "ids", first: int = 0) -> Ids:
             f"{name} must not be negative, got {name}[{first + place}] = {exact[place]}"
         )
     return exact
+
+
+def as_rows(
+    codes: object, ids: object, n_bits: int, bitorder: BitOrder
+) -> tuple[Codes, Ids | None]:
+    """Codes with as many distinct ids, or None where no ids were given."""
+    packed = as_codes(codes, n_bits, bitorder)
+    if ids is None:
+        return packed, None
+    given = as_ids(ids)
+    if len(given) != len(packed):
+        raise ValueError(
+            f"ids must have shape ({len(packed)},), one for each code, got {given.shape}"
+        )
+    check_distinct(given)
+    return packed, given
+
+
+def check_distinct(ids: Ids) -> None:
+    """Raise ValueError for an id that is given twice."""
+    repeated = first_repeated(ids)
+    if repeated is not None:
+        place, first = repeated
+        raise ValueError(
+            f"ids must be distinct, but ids[{place}] = {ids[place]} is the same as ids[{first}]"
+        )
+
+
+def first_repeated(ids: Ids) -> tuple[int, int] | None:
+    """The first place whose id appeared earlier, and that earlier place; None if all differ."""
+    if len(ids) < 2 or (ids[1:] > ids[:-1]).all():
+        return None
+    by_id = np.empty(len(ids), dtype=np.uint32)
+    _core.sort_ids(ids, by_id)
+    in_order = ids[by_id]
+    again = np.flatnonzero(in_order[1:] == in_order[:-1]) + 1
+    if not len(again):
+        return None
+    place = int(by_id[again].min())
+    return place, int(np.argmax(ids == ids[place]))
+
+
+def id_in_use_error(ids: Ids, used: NDArray[np.bool_], what: str) -> ValueError:
+    """The error for ids that are in use; `what` is what they are the ids of."""
+    place = int(np.argmax(used))
+    return ValueError(
+        f"ids must be new, but ids[{place}] = {ids[place]} is in use; on_duplicate='replace' "
+        f"replaces its {what}"
+    )
 
 
 def as_array(values: object, name: str) -> NDArray[Any]:

@@ -177,9 +177,15 @@ def rows_of(values: Codes, rows: Rows) -> Codes:
 
 
 def build_bands(
-    codes: Codes, blocks: NDArray[np.uint8], layout: BandLayout, bitorder: BitOrder
+    codes: Codes,
+    blocks: NDArray[np.uint8],
+    layout: BandLayout,
+    bitorder: BitOrder,
+    threads: int | None = None,
 ) -> tuple[Band, ...]:
     """The bands of codes that are in the order of the first one, packed as `blocks`."""
+    if not layout:
+        return ()
     stop = _core.Stop()
 
     def build(number: int) -> Band:
@@ -189,10 +195,10 @@ def build_bands(
             return Band(bits, starts, None, blocks)
         return Band(bits, starts, rows, _core.pack_in_order(codes, rows, stop))
 
-    threads = min(len(layout), _system.default_threads())
-    if threads <= 1 or len(codes) < THREADED_ROWS:
+    workers = min(len(layout), _system.default_threads() if threads is None else threads)
+    if workers <= 1 or len(codes) < THREADED_ROWS:
         return tuple(map(build, range(len(layout))))
-    pool = ThreadPoolExecutor(threads)
+    pool = ThreadPoolExecutor(workers)
     try:
         return tuple(
             [band.result() for band in [pool.submit(build, i) for i in range(len(layout))]]

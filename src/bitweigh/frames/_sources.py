@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import as_integer
+from bitweigh._optional import optional
 from bitweigh.frames._columns import Chunk
 from bitweigh.io._paths import PathLike, as_file
 
-__all__ = ["Frame", "Source", "chunks_of", "optional"]
+__all__ = ["Frame", "Source", "chunks_of"]
 
 Frame: TypeAlias = Any
 """A DataFrame of pandas or polars, or a Table or RecordBatch of pyarrow; none need be installed."""
 Source: TypeAlias = Frame | Mapping[str, ArrayLike] | PathLike
-
-
-def optional(name: str) -> ModuleType:
-    """A package of the extra, or how to install it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        package = name.partition(".")[0]
-        raise ImportError(
-            f"this needs {package}: pip install 'bitweigh[frames]'", name=package
-        ) from None
 
 
 def chunks_of(source: Source, names: Sequence[str], batch_rows: int) -> Iterator[Chunk]:
