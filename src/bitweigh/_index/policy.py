@@ -12,7 +12,7 @@ import numpy as np
 
 from bitweigh import _core
 from bitweigh._index.bands import BandLayout, BandOptions, layout_of
-from bitweigh._index.segments import Part, Segment, Unbanded
+from bitweigh._index.segments import LiveSegment, Segment, Unbanded
 from bitweigh._index.state import State
 from bitweigh.typing import BitOrder, BuildMode, Codes, Ids
 
@@ -56,7 +56,9 @@ class SegmentPolicy:
             pieces.append(state.tail.codes_and_ids())
             rows += len(state.tail)
         if rows < min(self.tail_rows, self.segment_rows):
-            return State(state.segments, Part(self._unbanded(_joined(pieces), "small")), next_id)
+            return State(
+                state.segments, LiveSegment(self._unbanded(_joined(pieces), "small")), next_id
+            )
         segments = list(state.segments)
         while segments and self._merges(segments[-1], rows):
             rows += len(segments[-1])
@@ -90,7 +92,7 @@ class SegmentPolicy:
         made = self._sealed(_joined(pieces), (), min_banded_rows=1 if had_bands else None)
         return State(made, None, state.next_id)
 
-    def _merges(self, segment: Part, rows: int) -> bool:
+    def _merges(self, segment: LiveSegment, rows: int) -> bool:
         """Whether a segment is merged with as many younger rows.
 
         Merging neighbours of similar size copies each row O(log n) times, however small the adds.
@@ -100,15 +102,15 @@ class SegmentPolicy:
         return len(segment) <= ratio * rows and len(segment) + rows <= self.segment_rows
 
     def _sealed(
-        self, rows: Rows, others: Sequence[Part], *, min_banded_rows: int | None = None
-    ) -> tuple[Part, ...]:
+        self, rows: Rows, others: Sequence[LiveSegment], *, min_banded_rows: int | None = None
+    ) -> tuple[LiveSegment, ...]:
         """Rows as segments, each as large as can be, with bands where that is the policy.
 
         `others` are the parts of the state beside them. A caller that wants bands for smaller
         segments, or in spite of `build`, says from how many rows on.
         """
         codes, ids = rows
-        made: list[Part] = []
+        made: list[LiveSegment] = []
         for first in range(0, len(ids), self.segment_rows):
             cut = slice(first, first + self.segment_rows)
             piece = codes[cut], ids[cut]
@@ -118,23 +120,25 @@ class SegmentPolicy:
                 segment = self._unbanded(piece, "small")
             else:
                 segment = self._with_bands(piece, [*others, *made])
-            made.append(Part(segment))
+            made.append(LiveSegment(segment))
         return tuple(made)
 
     def _unbanded(self, rows: Rows, reason: Unbanded) -> Segment:
         return Segment.build(*rows, self.n_bits, unbanded=reason)
 
-    def _banded(self, part: Part, others: Sequence[Part], threads: int | None) -> Part:
+    def _banded(
+        self, part: LiveSegment, others: Sequence[LiveSegment], threads: int | None
+    ) -> LiveSegment:
         """A part with bands; the part itself where there is no room for any."""
         # Before the rows are unpacked: there may be no memory for that either.
         if self._shape(len(part), part.segment.largest_id, others)[0] == 0:
             if part.segment.bands:
                 return part
             return replace(part, segment=replace(part.segment, unbanded=self._no_room))
-        return Part(self._with_bands(part.codes_and_ids(), others, threads))
+        return LiveSegment(self._with_bands(part.codes_and_ids(), others, threads))
 
     def _with_bands(
-        self, rows: Rows, others: Sequence[Part], threads: int | None = None
+        self, rows: Rows, others: Sequence[LiveSegment], threads: int | None = None
     ) -> Segment:
         codes, ids = rows
         count, width = self._shape(len(ids), int(ids.max()), others)
@@ -151,7 +155,7 @@ class SegmentPolicy:
             threads=threads,
         )
 
-    def _shape(self, rows: int, largest_id: int, others: Sequence[Part]) -> tuple[int, int]:
+    def _shape(self, rows: int, largest_id: int, others: Sequence[LiveSegment]) -> tuple[int, int]:
         """How many bands of how many bits there is room for beside the other parts."""
         taken = sum(part.memory().total for part in others)
         return self.band_options.shape(rows, self.n_bits, 4 if largest_id < 2**32 else 8, taken)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bitweigh import _core
 from bitweigh._index.bands import BLOCK_ROWS, Band, BandOptions
-from bitweigh._index.segments import Part, Segment
+from bitweigh._index.segments import LiveSegment, Segment
 from bitweigh._index.state import State
 from bitweigh._storage.manifest import ArrayFile, Manifest, Shape, StoredPart, digest_of
 from bitweigh.errors import CorruptFileError
@@ -78,7 +78,7 @@ def stored_arrays(content: Content) -> tuple[Manifest, dict[str, StoredArray]]:
     arrays: dict[str, StoredArray] = {}
     state = content.state
 
-    def stored(part: Part | None) -> StoredPart | None:
+    def stored(part: LiveSegment | None) -> StoredPart | None:
         return None if part is None else _stored_part(part, arrays)
 
     manifest = Manifest(
@@ -92,7 +92,7 @@ def stored_arrays(content: Content) -> tuple[Manifest, dict[str, StoredArray]]:
     return manifest, arrays
 
 
-def _stored_part(part: Part, arrays: dict[str, StoredArray]) -> StoredPart:
+def _stored_part(part: LiveSegment, arrays: dict[str, StoredArray]) -> StoredPart:
     segment = part.segment
 
     def store(kind: str, pieces: list[Array], shape: Shape, known: dict[str, object]) -> ArrayFile:
@@ -141,7 +141,7 @@ def content_from(manifest: Manifest, read: ArrayReader, folder: Path) -> Content
     """
     arrays = {name: read(file) for name, file in manifest.files().items()}
 
-    def part_from(stored: StoredPart) -> Part:
+    def part_from(stored: StoredPart) -> LiveSegment:
         part = _part_from(stored, manifest.n_bits, arrays)
         if not len(part) and stored.removed is not None:
             raise CorruptFileError(folder / stored.removed.name, "must leave a row of its part")
@@ -155,7 +155,7 @@ def content_from(manifest: Manifest, read: ArrayReader, folder: Path) -> Content
     return Content(manifest.n_bits, manifest.bitorder, manifest.options, state)
 
 
-def _part_from(part: StoredPart, n_bits: int, arrays: dict[str, Array]) -> Part:
+def _part_from(part: StoredPart, n_bits: int, arrays: dict[str, Array]) -> LiveSegment:
     def array(file: ArrayFile | None) -> Any:  # noqa: ANN401
         return None if file is None else arrays[file.name]
 
@@ -178,5 +178,5 @@ def _part_from(part: StoredPart, n_bits: int, arrays: dict[str, Array]) -> Part:
         files={file.kind: file for file in part.files()},
     )
     masks = array(part.removed)
-    removed = None if masks is None else _core.DeniedRows(part.rows, masks)
-    return Part(segment, removed, {} if part.removed is None else {"removed": part.removed})
+    removed = None if masks is None else _core.RowMask(masks, part.rows)
+    return LiveSegment(segment, removed, {} if part.removed is None else {"removed": part.removed})
