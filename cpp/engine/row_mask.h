@@ -96,10 +96,12 @@ public:
     std::vector<std::uint32_t> allowed_blocks() const {
         std::vector<std::uint32_t> blocks;
         for (std::size_t number = 0; number < pages_.size(); ++number) {
-            if (pages_[number] == all_denied.data()) continue;
-            const std::size_t first = number * page_blocks;
-            for (std::size_t block = first; block < first + blocks_in(number); ++block) {
-                if (~view().denied_in(block) & existing(block)) {
+            const std::uint32_t* page = pages_[number];
+            if (page == all_denied.data()) continue;
+            for (std::size_t i = 0; i < blocks_in(number); ++i) {
+                const std::uint32_t allowed = page ? ~page[i] : ~std::uint32_t{0};
+                const std::size_t block = number * page_blocks + i;
+                if (allowed && (allowed & existing(block))) {
                     blocks.push_back(static_cast<std::uint32_t>(block));
                 }
             }

@@ -50,10 +50,10 @@ class Filter:
 
 def as_filter(allow: ArrayLike | None, deny: ArrayLike | None) -> Filter | None:
     """The filter that a caller asks for, None for none."""
-    if allow is not None and deny is not None:
-        raise ValueError("give allow= or deny=, not both")
     if allow is None and deny is None:
         return None
+    if allow is not None and deny is not None:
+        raise ValueError("give allow= or deny=, not both")
     name = "allow" if deny is None else "deny"
     array = as_array(allow if deny is None else deny, name)
     if array.ndim != 1:

@@ -36,7 +36,7 @@ class Request(NamedTuple):
 def search_options(
     method: Method = "auto", threads: int | None = None, limit: int | None = None
 ) -> _core.SearchOptions:
-    """Check how a caller wants to search. The one place that knows the engine's options by name."""
+    """How a caller wants to search, checked."""
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if threads is None:
@@ -44,24 +44,26 @@ def search_options(
     else:
         max_threads = as_integer(threads, "threads", 1, _system.MAX_THREADS)
     max_rows = _MAX_LIMIT if limit is None else as_integer(limit, "limit", 0, _MAX_LIMIT)
-    return _engine_options(
-        method=method, threads=max_threads, cap_threads=threads is None, limit=max_rows
-    )
+    return _engine_options(method, max_threads, threads is None, max_rows)
 
 
-@lru_cache(maxsize=64)  # a call with options that were used before takes a fraction of the time
-def _engine_options(*, method: str, **others: int) -> _core.SearchOptions:
+# Kept, since making them takes longer than a short search is prepared. Nobody changes them.
+@lru_cache(maxsize=64)
+def _engine_options(
+    method: Method, threads: int, cap_threads: bool, limit: int
+) -> _core.SearchOptions:
     options = _core.SearchOptions()
     options.method = _core.Method[method]
-    for name, value in others.items():
-        setattr(options, name, value)
+    options.threads = threads
+    options.cap_threads = cap_threads
+    options.limit = limit
     return options
 
 
 def nearest(request: Request, k: int, stats: bool = False) -> SearchResult:
     """The k nearest rows of each query."""
     engine, segments, costs, options = request
-    shape = (*costs.shape[:-2], k)
+    shape = (k,) if costs.ndim == 2 else (len(costs), k)
     distances, ids = np.empty(shape), np.empty(shape, np.int64)
     counters = _counters_for(costs) if stats else None
     engine.search(segments, costs, k, options, distances, ids, counters)
