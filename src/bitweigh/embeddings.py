@@ -137,11 +137,11 @@ class BinaryEmbeddings:
             uint8 is what the precision "ubinary" gives, ``np.packbits(x > 0, axis=-1)``; int8 what
             "binary" gives, that minus 128. n_bytes is dim / 8 rounded up.
         ids : int64 (n,), optional
-            Ids of your own, not negative and distinct. By default the numbers from the largest id
-            ever used plus one on, starting at 0.
+            Ids of your own, not negative and distinct. By default embeddings are numbered from the
+            largest id ever used plus one, starting at 0.
         on_duplicate : "error" or "replace"
-            What to do where an id is there already: refuse all embeddings, or replace the one that
-            has it.
+            What to do if an id is there already: refuse all embeddings, or replace the one that has
+            it.
 
         Raises
         ------

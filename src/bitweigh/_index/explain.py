@@ -55,16 +55,16 @@ class Explanation:
 
     def __str__(self) -> str:
         """A few lines for a terminal."""
-        rows = sum(one.rows for one in self.segments)
+        rows = sum(facts.rows for facts in self.segments)
         lines = [
             f"{self.plan}: {self.reason}",
             f"  {rows:,} codes of {self.n_bits} bits, k = {self.k}, {self.engine_us:.1f} us",
         ]
         lines += [
-            f"  segment of {one.rows:,} codes: {_bands(one)}"
-            + (f", {one.covered_bits} of {self.n_bits} bits covered" if one.bands else "")
-            + (f", {one.removed_rows:,} more removed" if one.removed_rows else "")
-            for one in self.segments
+            f"  segment of {facts.rows:,} codes: {_bands(facts)}"
+            + (f", {facts.covered_bits} of {self.n_bits} bits covered" if facts.bands else "")
+            + (f", {facts.removed_rows:,} more removed" if facts.removed_rows else "")
+            for facts in self.segments
         ]
         if self.scan_us:
             lines.append(

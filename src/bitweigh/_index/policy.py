@@ -5,7 +5,7 @@ Every step makes a new state from an old one; whoever holds the old one keeps wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,7 +63,8 @@ class SegmentPolicy:
         while segments and self._merges(segments[-1], rows):
             rows += len(segments[-1])
             pieces.append(segments.pop().codes_and_ids())
-        return State((*segments, *self._sealed(_joined(pieces), segments)), None, next_id)
+        made = self._sealed(_joined(pieces), _bytes_of(segments))
+        return State((*segments, *made), None, next_id)
 
     def with_bands(
         self, state: State, *, rebuild: bool = False, threads: int | None = None
@@ -73,10 +74,12 @@ class SegmentPolicy:
         Parts that have bands keep them unless they are to be rebuilt.
         """
         parts = list(state.parts())
+        total = _bytes_of(parts)
         for number, part in enumerate(parts):
             if rebuild or not part.segment.bands:
-                others = [*parts[:number], *parts[number + 1 :]]
+                others = total - part.memory().total
                 parts[number] = self._banded(part, others, threads)
+                total = others + parts[number].memory().total
         tail = None if state.tail is None else parts.pop(0)
         return State(tuple(parts), tail, state.next_id)
 
@@ -89,7 +92,7 @@ class SegmentPolicy:
         # The tail is the youngest, and `_joined` wants those first.
         youngest_first = parts[:1] + parts[:0:-1] if state.tail else parts[::-1]
         pieces = [part.codes_and_ids() for part in youngest_first]
-        made = self._sealed(_joined(pieces), (), min_banded_rows=1 if had_bands else None)
+        made = self._sealed(_joined(pieces), 0, min_banded_rows=1 if had_bands else None)
         return State(made, None, state.next_id)
 
     def _merges(self, segment: LiveSegment, rows: int) -> bool:
@@ -102,12 +105,12 @@ class SegmentPolicy:
         return len(segment) <= ratio * rows and len(segment) + rows <= self.segment_rows
 
     def _sealed(
-        self, rows: Rows, others: Sequence[LiveSegment], *, min_banded_rows: int | None = None
+        self, rows: Rows, others: int, *, min_banded_rows: int | None = None
     ) -> tuple[LiveSegment, ...]:
         """Rows as segments, each as large as can be, with bands where that is the policy.
 
-        `others` are the parts of the state beside them. A caller that wants bands for smaller
-        segments, or in spite of `build`, says from how many rows on.
+        `others` is how many bytes the rest of the state takes. A caller that wants bands for
+        smaller segments, or in spite of `build`, says from how many rows on.
         """
         codes, ids = rows
         made: list[LiveSegment] = []
@@ -119,16 +122,15 @@ class SegmentPolicy:
             elif len(piece[1]) < (min_banded_rows or self.banded_rows):
                 segment = self._unbanded(piece, "small")
             else:
-                segment = self._with_bands(piece, [*others, *made])
+                segment = self._with_bands(piece, others)
             made.append(LiveSegment(segment))
+            others += made[-1].memory().total
         return tuple(made)
 
     def _unbanded(self, rows: Rows, reason: Unbanded) -> Segment:
         return Segment.build(*rows, self.n_bits, unbanded=reason)
 
-    def _banded(
-        self, part: LiveSegment, others: Sequence[LiveSegment], threads: int | None
-    ) -> LiveSegment:
+    def _banded(self, part: LiveSegment, others: int, threads: int | None) -> LiveSegment:
         """A part with bands; the part itself where there is no room for any."""
         # Before the rows are unpacked: there may be no memory for that either.
         if self._shape(len(part), part.segment.largest_id, others)[0] == 0:
@@ -137,9 +139,7 @@ class SegmentPolicy:
             return replace(part, segment=replace(part.segment, unbanded=self._no_room))
         return LiveSegment(self._with_bands(part.codes_and_ids(), others, threads))
 
-    def _with_bands(
-        self, rows: Rows, others: Sequence[LiveSegment], threads: int | None = None
-    ) -> Segment:
+    def _with_bands(self, rows: Rows, others: int, threads: int | None = None) -> Segment:
         codes, ids = rows
         count, width = self._shape(len(ids), int(ids.max()), others)
         layout: BandLayout = ()
@@ -155,14 +155,17 @@ class SegmentPolicy:
             threads=threads,
         )
 
-    def _shape(self, rows: int, largest_id: int, others: Sequence[LiveSegment]) -> tuple[int, int]:
-        """How many bands of how many bits there is room for beside the other parts."""
-        taken = sum(part.memory().total for part in others)
-        return self.band_options.shape(rows, self.n_bits, 4 if largest_id < 2**32 else 8, taken)
+    def _shape(self, rows: int, largest_id: int, others: int) -> tuple[int, int]:
+        """How many bands of how many bits there is room for beside so many other bytes."""
+        return self.band_options.shape(rows, self.n_bits, 4 if largest_id < 2**32 else 8, others)
 
     @property
     def _no_room(self) -> Unbanded:
         return "free_memory" if self.band_options.memory_limit is None else "memory_limit"
+
+
+def _bytes_of(parts: Iterable[LiveSegment]) -> int:
+    return sum(part.memory().total for part in parts)
 
 
 def _joined(youngest_first: list[Rows]) -> Rows:

@@ -23,7 +23,7 @@ Source: TypeAlias = Frame | Mapping[str, ArrayLike] | PathLike
 
 
 def chunks_of(source: Source, names: Sequence[str], batch_rows: int) -> Iterator[Chunk]:
-    """The columns of these names, at most so many rows at a time; at least one row in all."""
+    """The named columns in chunks of at most `batch_rows` rows; ValueError if there is no row."""
     rows = as_integer(batch_rows, "batch_rows", 1, 2**31 - 1)
     if isinstance(source, str | os.PathLike):
         chunks = _of_files(Path(source), names, rows)
@@ -49,8 +49,8 @@ def _of_files(path: Path, names: Sequence[str], rows: int) -> Iterator[Chunk]:
         files = sorted(path.glob("*.parquet"))
         if not files:
             raise FileNotFoundError(f"{path}: the folder has no files *.parquet")
-    for one in files:
-        yield from _of_file(one, names, rows)
+    for file in files:
+        yield from _of_file(file, names, rows)
 
 
 def _of_file(path: Path, names: Sequence[str], rows: int) -> Iterator[Chunk]:
