@@ -210,11 +210,11 @@ private:
         if (pick(rng_, 3)) layout = draw_layout(rng_, format_.n_bits, 4, 7);
         // Counted ids leave the rows no other order than theirs.
         const bool own_order = counted || pick(rng_, 1) == 1;
-        const auto arrays = std::make_shared<const BandedSegment>(
+        Part part;
+        part.arrays = std::make_shared<const BandedSegment>(
             codes, ids, format_.n_bits, format_.order, std::move(layout), own_order, counted);
-        Part part{arrays,
-                  {shared_view(arrays), nullptr},
-                  std::make_shared<const std::vector<char>>(rows)};
+        part.member.segment = shared_view(part.arrays);
+        part.gone = std::make_shared<const std::vector<char>>(rows);
         // Where rows are many few are left, so that answers are soon computed.
         if (rows > page_rows) return thinned(part, rng_, 20);
         return pick(rng_, 1) ? part : thinned(part, rng_, 900);
