@@ -178,14 +178,16 @@ void check_filter(Rng& rng, const SegmentSet& set, const Model& model) {
             named.insert(ids.begin(), ids.end());
             return set.filtered_by_ids(ids, kind, checkpoint);
         }
-        std::vector<std::uint8_t> flags(pick(rng, 2500));
+        // What lies beyond them is set, so that reading it would show.
+        const std::size_t n_flags = pick(rng, 2500);
+        std::vector<std::uint8_t> flags(n_flags + block_rows, 1);
         const std::size_t one_in = pick(rng, 1) ? 2 : 300;
-        for (std::size_t id = 0; id < flags.size(); ++id) {
+        for (std::size_t id = 0; id < n_flags; ++id) {
             // Any byte but 0 is a flag.
             flags[id] = pick(rng, one_in - 1) ? 0 : static_cast<std::uint8_t>(1 + pick(rng, 254));
             if (flags[id]) named.insert(static_cast<Id>(id));
         }
-        return set.filtered_by_flags(flags, kind, checkpoint);
+        return set.filtered_by_flags({flags.data(), n_flags}, kind, checkpoint);
     }();
     std::set<Id> gone;
     for (const Id id : all) {
