@@ -178,8 +178,10 @@ void check_filter(Rng& rng, const SegmentSet& set, const Model& model) {
             named.insert(ids.begin(), ids.end());
             return set.filtered_by_ids(ids, kind, checkpoint);
         }
-        // What lies beyond them is set, so that reading it would show.
-        const std::size_t n_flags = pick(rng, 2500);
+        // Often they end within a block. What lies beyond them is set, so that reading it would
+        // show.
+        const auto some_id = static_cast<std::size_t>(draw_ids(rng, model, 1)[0]);
+        const std::size_t n_flags = std::min<std::size_t>(some_id, 2500);
         std::vector<std::uint8_t> flags(n_flags + block_rows, 1);
         const std::size_t one_in = pick(rng, 1) ? 2 : 300;
         for (std::size_t id = 0; id < n_flags; ++id) {
