@@ -67,6 +67,5 @@ inline void check_costs(const Costs& costs, bool single) {
 void bind_search(nanobind::module_& m);
 void bind_segments(nanobind::module_& m);
 void bind_building(nanobind::module_& m);
-void bind_paper(nanobind::module_& m);
 
 }  // namespace bitweigh

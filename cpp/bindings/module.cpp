@@ -20,7 +20,6 @@ NB_MODULE(_core, m) {
     bind_building(m);
     m.def("widen", &widen, "values"_a, "widened"_a.noconvert(),
           "Write each float32 into widened as float64, whatever the floating-point mode.");
-    bind_paper(m);
 
     m.attr("max_segment_rows") = max_segment_rows;
     m.attr("max_band_bits") = max_band_bits;
