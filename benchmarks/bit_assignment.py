@@ -153,7 +153,7 @@ def _hashed(name: str, data: Dataset, hasher: Hasher) -> CodeSet:
 
 def _coded(name: str, data: Dataset, hasher: Hasher) -> CodeSet:
     """Codes by a fitted hasher, costs by `Asym`; the rows are in random order already."""
-    weigher = Asym().fit(hasher.project(data.base[:_FIT_ROWS]), hasher.threshold_)
+    weigher = Asym().fit(hasher.project(data.base[:_FIT_ROWS]), hasher.thresholds_)
     costs = weigher.costs(hasher.project(data.queries))
     return CodeSet(name, hasher.n_bits_, hasher.transform(data.base), costs)
 
@@ -171,7 +171,7 @@ def _skewed(name: str, data: Dataset, n_bits: int) -> CodeSet:
     projected = hasher.project(data.base[:_FIT_ROWS])
     shares = np.linspace(*_SKEWED, n_bits)
     pairs = zip(projected.T, shares, strict=True)
-    hasher.threshold_ = np.array([np.quantile(column, 1 - share) for column, share in pairs])
+    hasher.thresholds_ = np.array([np.quantile(column, 1 - share) for column, share in pairs])
     return _coded(name, data, hasher)
 
 

@@ -44,7 +44,7 @@ class Hashed:
     def costs(self, weigher: WeigherName) -> Costs:
         """The queries, (1000, n_bits, 2)."""
         queries = self._hasher.project(self._vectors.queries())
-        threshold = self._hasher.threshold_
+        threshold = self._hasher.thresholds_
         if weigher == "ip":
             return costs.inner_product(queries - threshold).astype(np.float32)
         sample = self._vectors.sample()

@@ -96,7 +96,7 @@ def _found(
     plain = costs.hamming(own.transform(queries), codes.n_bits)
     projected = own.project(queries)
     sample = rows[: hasher.max_fit_rows]
-    wh = weighers.Wh().fit(own.project(sample), own.threshold_, vectors=sample)
+    wh = weighers.Wh().fit(own.project(sample), own.thresholds_, vectors=sample)
     for asked in (plain, index.weigher.costs(projected), wh.costs(projected)):
         yield codes.search(asked, K).ids
     yield index.search(queries, K).ids

@@ -165,7 +165,8 @@ def test_auto_takes_itq_where_it_has_enough_dimensions(n_bits: int, name: str) -
     train, _ = vectors("euclidean", 100, 1)
     algorithm = Bitweigh("euclidean", n_bits)
     algorithm.fit(train)
-    assert type(algorithm._hasher).__name__ == name
+    assert algorithm._index is not None
+    assert type(algorithm._index.hasher).__name__ == name
 
 
 def test_bits_may_come_as_numbers_but_only_as_zeros_and_ones() -> None:

@@ -63,7 +63,7 @@ CPP_LAYERS = [
     {"engine/probe_query"},
     {"engine/search_request.h"},
     {"engine/tiles"},
-    {"engine/search", "engine/range_search"},
+    {"engine/search", "engine/range_search", "engine/ranking"},
     {"paper"},
     {"bindings", "tests"},
 ]

@@ -37,7 +37,7 @@ WEIGHERS = [Asym(), Asym("lower_bound"), Wh(n_rows=20, seed=1), InnerProduct()]
 
 def fitted_weigher(weigher: Weigher) -> Weigher:
     hasher = Sign(threshold="median").fit(ROWS)
-    return clone(weigher).fit(hasher.project(ROWS), hasher.threshold_)
+    return clone(weigher).fit(hasher.project(ROWS), hasher.thresholds_)
 
 
 @pytest.mark.parametrize("hasher", HASHERS, ids=repr)
@@ -194,7 +194,7 @@ def test_a_damaged_byte_is_found_or_changes_nothing(place: int, bit: int, cut: b
         loaded = from_bytes(damaged, Path("x"), hashers.KINDS)
     except bitweigh.CorruptFileError:
         return
-    assert loaded.threshold_.tobytes() == hasher.threshold_.tobytes()
+    assert loaded.thresholds_.tobytes() == hasher.thresholds_.tobytes()
     assert repr(loaded) == repr(hasher)
 
 

@@ -67,7 +67,7 @@ def test_a_bit_says_whether_the_projection_exceeds_the_threshold(number: int, dt
     rows = (10 * vectors(300, 11)).clip(0, 200).astype(dtype)
     hasher = hashers(11)[number].fit(rows)
     projected, codes = hasher.project(rows), hasher.transform(rows)
-    bits = projected > hasher.threshold_
+    bits = projected > hasher.thresholds_
     assert projected.dtype == np.float64
     assert projected.shape == (300, hasher.n_bits_)
     np.testing.assert_array_equal(codes, np.packbits(bits, axis=1, bitorder=hasher.bitorder))
@@ -82,7 +82,7 @@ def test_lsh_projects_on_independent_normal_directions_from_the_mean() -> None:
     np.testing.assert_allclose(hasher.project(rows), wanted, atol=1e-9)
     assert abs(hasher.projection_.mean()) < 0.03
     assert abs(hasher.projection_.std() - 1) < 0.03
-    assert not hasher.threshold_.any()
+    assert not hasher.thresholds_.any()
 
 
 @given(st.integers(2, 60), st.integers(1, 12), st.integers(0, 2**32 - 1), st.booleans())
@@ -125,8 +125,8 @@ def test_the_sign_of_zero_is_minus_one_as_its_bit_is_0() -> None:
 
 def test_sign_compares_with_zero_or_with_the_median() -> None:
     rows = np.array([[1.0, -1.0, 0.0], [5.0, -2.0, 3.0], [6.0, -3.0, 4.0]])
-    assert Sign().fit(rows).threshold_.tolist() == [0, 0, 0]
-    assert Sign(threshold="median").fit(rows).threshold_.tolist() == [5, -2, 3]
+    assert Sign().fit(rows).thresholds_.tolist() == [0, 0, 0]
+    assert Sign(threshold="median").fit(rows).thresholds_.tolist() == [5, -2, 3]
     assert np.unpackbits(Sign().fit_transform(rows), axis=1, count=3).tolist() == [
         [1, 0, 0],
         [1, 0, 1],

@@ -31,7 +31,7 @@ class Hashed:
         self.n_bits = n_bits
         self.codes = hasher.transform(rows[100:])
         self.query_codes = hasher.transform(rows[:100])
-        self.costs = Asym().fit(projected[100:], hasher.threshold_).costs(projected[:100])
+        self.costs = Asym().fit(projected[100:], hasher.thresholds_).costs(projected[:100])
 
     def effort(self, index: paper.MIWQ | paper.MIH, k: int) -> NDArray[np.float64]:
         """Buckets and candidates, (2,), the mean over all queries."""

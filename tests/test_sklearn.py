@@ -247,7 +247,7 @@ def test_many_queries_are_searched_for_in_blocks(monkeypatch: pytest.MonkeyPatch
     rows = vectors(70)
     fitted = WeightedHashNeighbors(n_bits=20, radius=1e9).fit(rows)
     whole = [*fitted.kneighbors(), *fitted.kneighbors(rows), *fitted.radius_neighbors()]
-    monkeypatch.setattr(bitweigh.sklearn, "COSTS_AT_A_TIME", 2 * 20 * 16)
+    monkeypatch.setattr("bitweigh.hashers._vectors.BLOCK_VALUES", 20 * 16)
     parts = [*fitted.kneighbors(), *fitted.kneighbors(rows), *fitted.radius_neighbors()]
     for one, other in zip(whole, parts, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))

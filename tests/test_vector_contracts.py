@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 
 import bitweigh
 from bitweigh import VectorIndex
-from bitweigh._vectors.learning import MOST_BITS_BY_DEFAULT
+from bitweigh._vectors.learning import MAX_DEFAULT_BITS
+from bitweigh._vectors.store import Vectors
+from bitweigh.errors import CorruptFileError
 
 RNG = np.random.default_rng(0)
 DATA = RNG.standard_normal((400, 12)).astype(np.float32)
@@ -33,7 +36,7 @@ CODE = np.zeros((1, 2), dtype=np.uint8)
     "change",
     [
         lambda codes: codes.add(CODE),
-        lambda codes: codes.replace([0], CODE),
+        lambda codes: codes.replace(CODE, [0]),
         lambda codes: codes.remove([0]),
         lambda codes: codes.merge(bitweigh.Index(10)),
         lambda codes: codes.reset(),
@@ -41,7 +44,7 @@ CODE = np.zeros((1, 2), dtype=np.uint8)
     ids=["add", "replace", "remove", "merge", "reset"],
 )
 @pytest.mark.parametrize("life", ["added", "removed", "compacted", "loaded", "mapped"])
-def test_the_codes_of_a_vector_index_cannot_be_changed_behind_its_back(
+def test_changing_the_codes_that_were_handed_out_leaves_the_vector_index_as_it_is(
     change: Callable[[bitweigh.Index], object], life: str, tmp_path: Path
 ) -> None:
     index = made()
@@ -52,27 +55,20 @@ def test_the_codes_of_a_vector_index_cannot_be_changed_behind_its_back(
     if life in ("loaded", "mapped"):
         index.save(tmp_path / "index")
         index = VectorIndex.load(tmp_path / "index", mmap=life == "mapped")
-    expected = index.search(QUERIES, 400)
-    with pytest.raises(TypeError, match="these codes belong to a VectorIndex"):
-        change(index.index)
+    expected, ids = index.search(QUERIES, 400), index.ids
+    change(index.index)
     np.testing.assert_array_equal(index.search(QUERIES, 400).ids, expected.ids)
-    own = index.index.copy()
-    change(own)
-    assert type(own) is bitweigh.Index
-    np.testing.assert_array_equal(index.search(QUERIES, 400).ids, expected.ids)
+    np.testing.assert_array_equal(index.ids, ids)
+    index.verify()
 
 
-def test_the_codes_can_be_looked_at_and_their_bands_serve_the_vector_index() -> None:
+def test_bands_that_were_built_are_those_of_the_codes_handed_out() -> None:
     index = made()
-    index.index.build()
+    index.build()
     assert index.index.memory().directories > 0
+    assert index.memory() == index.index.memory()
     index.compact()
-    assert index.index.memory().directories > 0, "bands stay"
-    fresh = made()
-    fresh.build()
-    assert fresh.index.memory().directories > 0
-    fresh.index.verify()
-    assert fresh.index.ids.tolist() == list(range(400))
+    assert index.memory().directories > 0, "bands stay"
 
 
 def test_fitting_what_was_handed_out_leaves_the_index_as_it_is() -> None:
@@ -92,7 +88,7 @@ def test_with_rerank_a_range_has_all_vectors_within_the_distance_that_search_ret
 ) -> None:
     index = made(metric=metric)
     index.remove(range(50, 60))
-    everything = index.search(QUERIES, 400, candidates=400, **filtered)
+    everything = index.search(QUERIES, 400, rerank_from=400, **filtered)
     radii = everything.distances[:, 30]
     lims, distances, ids = index.range_search(QUERIES, radii, **filtered)
     for query in range(len(QUERIES)):
@@ -133,7 +129,7 @@ def test_what_a_range_cannot_be_is_refused() -> None:
 
 
 def log_bytes(index: VectorIndex) -> int:
-    held = index._now().vectors
+    held = index._fitted().vectors
     assert held is not None
     return os.fstat(held._log._file.fileno()).st_size
 
@@ -186,11 +182,6 @@ def test_compacting_on_a_full_disk_gives_the_space_back(monkeypatch: pytest.Monk
     assert len(index) == 399
 
 
-def test_the_codes_cannot_be_changed_before_there_are_any() -> None:
-    with pytest.raises(TypeError, match="these codes belong to a VectorIndex"):
-        VectorIndex(n_bits=10, hasher="lsh").fit(DATA).index.add(CODE)
-
-
 def test_a_second_fit_counts_ids_on() -> None:
     index = made()
     index.remove(range(400))
@@ -205,8 +196,8 @@ def test_by_default_there_are_as_many_bits_as_the_hasher_can_make(hasher: Any, b
 
 
 def test_by_default_there_are_no_more_than_128_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert MOST_BITS_BY_DEFAULT == 128
-    monkeypatch.setattr("bitweigh._vectors.index.MOST_BITS_BY_DEFAULT", 8)  # learned sooner
+    assert MAX_DEFAULT_BITS == 128
+    monkeypatch.setattr("bitweigh.vector_index.MAX_DEFAULT_BITS", 8)  # learned sooner
     assert VectorIndex().fit(DATA).index.n_bits == 8
 
 
@@ -227,3 +218,98 @@ def test_an_id_in_use_is_that_of_a_vector_and_is_seen_before_anything_is_hashed(
         index.add(wrong, ids=[900, 7])
     with pytest.raises(ValueError, match=r"ids\[1\] = 900 is the same as ids\[0\]"):
         index.add(wrong, ids=[900, 900])
+
+
+def test_the_costs_are_those_of_hasher_and_weigher() -> None:
+    for metric in ("euclidean", "cosine"):
+        index = made(metric=metric)
+        rows = QUERIES.astype(np.float64)
+        if metric == "cosine":
+            rows /= np.sqrt((rows**2).sum(axis=1, keepdims=True))
+        expected = index.weigher.costs(index.hasher.project(rows))
+        np.testing.assert_allclose(index.costs(QUERIES), expected, rtol=1e-12)
+        np.testing.assert_array_equal(index.costs(QUERIES[1]), index.costs(QUERIES)[1])
+    assert index.costs(np.empty((0, 12))).shape == (0, 10, 2)
+
+
+def test_a_filter_is_made_once_for_all_blocks_of_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bitweigh._index import request
+
+    index = made()
+    expected = (
+        index.search(QUERIES, 3, deny=[1, 2]),
+        index.range_search(QUERIES, 3.0, by="codes", deny=[1, 2]),
+    )
+    filters: list[object] = []
+    make = request.allowed_in
+    monkeypatch.setattr(request, "allowed_in", lambda *given: filters.append(given) or make(*given))
+    monkeypatch.setattr("bitweigh.hashers._vectors.BLOCK_VALUES", 12)  # a query at a time
+    found = index.search(QUERIES, 3, deny=[1, 2])
+    assert len(filters) == 1
+    np.testing.assert_array_equal(found.ids, expected[0].ids)
+    found_within = index.range_search(QUERIES, 3.0, by="codes", deny=[1, 2])
+    assert len(filters) == 2
+    np.testing.assert_array_equal(found_within.ids, expected[1].ids)
+
+
+def test_rows_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = made()
+    looks: list[object] = []
+    isfinite = np.isfinite
+    monkeypatch.setattr("numpy.isfinite", lambda array: looks.append(array) or isfinite(array))
+    index.search(QUERIES, 3)
+    assert len(looks) == 1
+    index.range_search(QUERIES, 3.0)
+    assert len(looks) == 2
+
+
+def test_explaining_tells_of_the_search_for_all_candidates() -> None:
+    index = made()
+    assert index.explain(QUERIES[0], 3).k == 100
+    assert index.explain(QUERIES[0], 3, rerank_from=40).k == 40
+    assert made(rerank=None).explain(QUERIES[0], 3).k == 3
+    index.build()
+    assert index.explain(QUERIES[0], 3, rerank_from=3, method="probe").counters["probes"] > 0
+    with pytest.raises(ValueError, match=r"q must be one query, \(n_features,\), got \(5, 12\)"):
+        index.explain(QUERIES, 3)
+
+
+def test_bands_are_built_again_where_that_is_asked_for() -> None:
+    index = made(build="manual")
+    assert index.memory().directories == 0
+    index.build(threads=1)
+    built = index.memory()
+    assert built.directories > 0
+    index.build(rebuild=True)
+    assert index.memory() == built
+
+
+def test_verifying_finds_ids_without_vectors_and_vectors_that_are_not_finite() -> None:
+    index = made()
+    index.remove([7])
+    index.verify()
+    state = index._fitted()
+    assert state.vectors is not None
+    index._state = replace(state, vectors=state.vectors.only(np.arange(399)))
+    with pytest.raises(CorruptFileError, match="the id 399 has no vector"):
+        index.verify()
+    wrong = DATA.copy()
+    wrong[30, 2] = np.nan
+    index._state = replace(state, vectors=Vectors.of_arrays(np.arange(400), wrong))
+    with pytest.raises(CorruptFileError, match="must hold finite numbers"):
+        index.verify()
+
+
+@pytest.mark.parametrize("kind", ["vectors", "ids", "hasher", "weigher"])
+def test_verifying_a_mapped_index_finds_files_that_have_changed(kind: str, tmp_path: Path) -> None:
+    made().save(tmp_path)
+    index = VectorIndex.load(tmp_path, mmap=True, verify=True)
+    index.verify()
+    (path,) = tmp_path.glob(f"{kind}-*")
+    with path.open("r+b") as file:
+        file.seek(-5, 2)
+        last = file.read(1)
+        file.seek(-5, 2)
+        file.write(bytes([last[0] ^ 1]))
+    with pytest.raises(CorruptFileError, match=f"{kind}-"):
+        index.verify()

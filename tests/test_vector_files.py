@@ -77,7 +77,12 @@ def test_options_and_seed_are_kept(tmp_path: Path) -> None:
     index.fit(DATA).save(tmp_path)
     loaded = VectorIndex.load(tmp_path)
     assert loaded._seed == 7
-    assert loaded._options == {"bands": 2, "band_bits": 3, "memory_limit": 10**9}
+    assert loaded._options == {
+        "bands": 2,
+        "band_bits": 3,
+        "memory_limit": 10**9,
+        "build": "auto",
+    }
     loaded.fit(DATA)
     assert repr(loaded) == repr(index)
 
@@ -342,7 +347,7 @@ def test_loading_while_two_are_saved_in_turns_gives_one_of_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old_index().save(tmp_path)
-    load_index, loads = files.load_index, []
+    load_index, loads = bitweigh.Index.load, []
 
     def save_then_load(folder: Path, **how: Any) -> Any:
         # The codes are those of the other one, and its description has come and gone.
@@ -354,6 +359,6 @@ def test_loading_while_two_are_saved_in_turns_gives_one_of_both(
         old_index().save(tmp_path)
         return found
 
-    monkeypatch.setattr(files, "load_index", save_then_load)
+    monkeypatch.setattr(bitweigh.Index, "load", save_then_load)
     assert content(VectorIndex.load(tmp_path)) == content(old_index())
     assert len(loads) == 2

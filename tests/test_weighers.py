@@ -145,7 +145,7 @@ def test_weighted_bits_find_more_true_neighbours_than_plain_ones(weigher: Any) -
     queries = rows[:500] + rng.standard_normal((500, 16)) / 4
     hasher = LSH(32).fit(rows)
     projected = hasher.project(rows)
-    weigher.fit(projected, hasher.threshold_)
+    weigher.fit(projected, hasher.thresholds_)
     index = Index(32)
     index.add(hasher.transform(rows))
     truth = evaluation.euclidean_top(rows, queries, 50)
@@ -158,9 +158,9 @@ def test_weighted_bits_find_more_true_neighbours_than_plain_ones(weigher: Any) -
 def test_median_thresholds_go_from_hasher_to_weigher() -> None:
     rows = np.random.default_rng(9).standard_normal((101, 6)) + 5
     hasher = Sign(threshold="median").fit(rows)
-    weigher = Asym().fit(hasher.project(rows), hasher.threshold_)
-    assert (weigher.means_[:, 0] < hasher.threshold_).all()
-    assert (weigher.means_[:, 1] > hasher.threshold_).all()
+    weigher = Asym().fit(hasher.project(rows), hasher.thresholds_)
+    assert (weigher.means_[:, 0] < hasher.thresholds_).all()
+    assert (weigher.means_[:, 1] > hasher.thresholds_).all()
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ def of_vectors(index: VectorIndex, flag: bool) -> None:
     assert_type(index.search(COSTS, 3, progress=flag), SearchResult)
     assert_type(index.index, bitweigh.Index)
     assert_type(index.range_search(COSTS, 1.0, by="codes"), RangeResult)
+    assert_type(index.explain(COSTS[0], 3, rerank_from=10), Explanation)
+    index.build(rebuild=flag)
 
 
 def of_embeddings(embeddings: bitweigh.BinaryEmbeddings, flag: bool) -> None:
@@ -41,7 +43,7 @@ def of_embeddings(embeddings: bitweigh.BinaryEmbeddings, flag: bool) -> None:
 def of_folders(path: str, flag: bool) -> None:
     assert_type(bitweigh.load(path, mmap=flag), bitweigh.Index | VectorIndex)
     assert_type(bitweigh.Index.load(path, mmap=flag, verify=flag), bitweigh.Index)
-    assert_type(VectorIndex.load(path, mmap=flag), VectorIndex)
+    assert_type(VectorIndex.load(path, mmap=flag, verify=flag), VectorIndex)
 
 
 class Own(bitweigh.Index):

@@ -124,6 +124,11 @@ inline constexpr std::size_t tasks_per_thread = 4;
 // Where a filter allows at most one row in so many, the blocks that have any are listed and only
 // those are read: with rows spread evenly, at most every other block has one.
 inline constexpr std::size_t sparse_filter_ratio = 64;
+// A byte of a vector that is ranked takes as long as so many bytes of codes that are scanned.
+inline constexpr std::size_t ranking_bytes_factor = 8;
+// Of the next row to be ranked, so many bytes are fetched ahead; the processor follows with the
+// rest.
+inline constexpr std::size_t max_prefetched_bytes = 1024;
 
 // What tests may change, so that small inputs reach every path.
 struct Tuning {

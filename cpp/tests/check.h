@@ -75,6 +75,8 @@ void test_band_tables();
 void test_band_queries();
 void test_allocation();
 void test_ranges();
+// ranking_test.cpp
+void test_ranking();
 // kernel_test.cpp; returns how many scans were compared.
 std::size_t test_kernels();
 // search_test.cpp; `path` is a file of write_vectors.py.

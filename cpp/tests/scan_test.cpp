@@ -53,6 +53,7 @@ int run(const std::string& path, const std::vector<std::string>& expected) {
     test_spread_sort();
     test_top_k();
     test_tasks();
+    test_ranking();
     watch.lap("unit checks", checks);
     watch.lap("kernel scans compared", test_kernels());
     const std::vector<KernelTally> tallies = test_searches(path);

@@ -198,7 +198,7 @@ def test_the_summary_has_a_line_per_way_and_length_and_means_over_queries() -> N
 
 def test_a_wrong_answer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = Collection(sentences(), words_as_vectors, 40)
-    hashed = shelf.hashed(40)
-    monkeypatch.setattr(hashed.index, "codes_of", lambda _: np.zeros((512, 5), np.uint8))
+    wrong = np.zeros((512, 5), np.uint8)
+    monkeypatch.setattr("bitweigh.Index.codes_of", lambda *_: wrong)
     vectors = as_unit(words_as_vectors(["draws stars"]))
     assert not compare.summarise(shelf, ["draws stars"], vectors, 40, 10).exact

@@ -232,6 +232,20 @@ def sort_ids(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C',
 def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_bits: int, bitorder: str) -> int:
     """First row with an unused bit set, or the number of rows."""
 
+def rank_candidates(vectors: Sequence[object], queries: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], metric: str, threads: int, cap_threads: bool, distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], nearest: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    Write the nearest of each query's candidates into distances (nq, k) and nearest (nq, k).
+    Candidates are rows (nq, m) of the arrays in vectors, -1 for none, and their ids.
+    """
+
+def vector_distances(vectors: Sequence[object], queries: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], metric: str, threads: int, cap_threads: bool, distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """Write the distance of each query to each row into distances (nq, n)."""
+
+def find_sorted(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    Write where each wanted id is in ascending ids into places (n,), -1 where it is not.
+    """
+
 def widen(values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], widened: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
     """
     Write each float32 into widened as float64, whatever the floating-point mode.

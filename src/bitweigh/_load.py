@@ -50,5 +50,5 @@ def load(
 
     """
     if os.path.lexists(os.path.join(os.fspath(path), NAME)):  # noqa: PTH118
-        return VectorIndex.load(path, mmap)
+        return VectorIndex.load(path, mmap, verify=verify)
     return Index.load(path, mmap, verify=verify)

@@ -14,16 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import as_choice, as_integer, as_k, as_n_bits
 from bitweigh.costs import hamming
-from bitweigh.hashers import ITQ, LSH
-from bitweigh.hashers._base import LinearHasher
-from bitweigh.hashers._vectors import as_vectors, sample_rows
+from bitweigh.hashers._vectors import as_vectors
 from bitweigh.index import Index
-from bitweigh.weighers import Asym
+from bitweigh.typing import HasherName
+from bitweigh.vector_index import VectorIndex
 
 __all__ = ["Bitweigh", "BitweighHamming"]
-
-# Rows that the weigher is fitted on, at most: their projections lie in memory.
-WEIGHER_ROWS = 100_000
 
 
 def _base() -> type:
@@ -44,7 +40,7 @@ _BaseANN: Any = _base()
 class _Algorithm(_BaseANN):  # type: ignore[misc, unused-ignore]
     """What the runner calls of both: timing on one thread, batches on all of them."""
 
-    _index: Index | None = None
+    _index: Index | VectorIndex | None = None
     _results: list[NDArray[np.int64]]
 
     def query(self, q: ArrayLike, n: int) -> NDArray[np.int64]:
@@ -61,24 +57,19 @@ class _Algorithm(_BaseANN):  # type: ignore[misc, unused-ignore]
 
     def get_memory_usage(self) -> float:
         """Kilobytes of what was built; 0 before `fit`."""
-        return 0.0 if self._index is None else self._bytes() / 1024
+        return 0.0 if self._index is None else self._index.memory().total / 1024
 
     def done(self) -> None:
         """Let go of what was built."""
         self._index = None
 
-    def _bytes(self) -> int:
-        return self._fitted().memory().total
-
-    def _fitted(self) -> Index:
-        if self._index is None:
-            raise ValueError(f"{self} has no data: call fit first")
-        return self._index
-
     def _answers(
         self, queries: NDArray[Any], n: int, threads: int | None
     ) -> list[NDArray[np.int64]]:
         raise NotImplementedError
+
+    def _not_fitted(self) -> ValueError:
+        return ValueError(f"{self} has no data: call fit first")
 
 
 class Bitweigh(_Algorithm):
@@ -108,6 +99,8 @@ class Bitweigh(_Algorithm):
 
     """
 
+    _index: VectorIndex | None = None
+
     def __init__(self, metric: str, n_bits: int, hasher: str = "auto") -> None:
         """Store and check the arguments."""
         self._metric = as_choice(metric, "metric", ("angular", "euclidean"))
@@ -121,16 +114,14 @@ class Bitweigh(_Algorithm):
         itq = self._hasher_name == "itq" or (
             self._hasher_name == "auto" and self._n_bits <= rows.shape[1]
         )
-        self._hasher: LinearHasher = (ITQ if itq else LSH)(self._n_bits).fit(rows)
-        some = sample_rows(rows, WEIGHER_ROWS, np.random.default_rng(0))
-        self._weigher = Asym().fit(self._hasher.project(some), self._hasher.threshold_)
-        index = Index(self._n_bits)
-        index.add(self._hasher.transform(rows))
+        hasher: HasherName = "itq" if itq else "lsh"
+        index = VectorIndex(n_bits=self._n_bits, hasher=hasher, rerank="float32").fit(rows)
+        index.add(rows)
         index.build()
-        self._rows, self._index = rows, index
+        self._index = index
 
     def set_query_arguments(self, rerank: int) -> None:
-        """Take the best of so many times n rows by their true distance; 1 for none of that."""
+        """Rank the ``rerank * n`` rows with the nearest codes by true distance, and return n."""
         self._rerank = as_integer(rerank, "rerank", 1, 2**31)
 
     def get_additional(self) -> dict[str, Any]:
@@ -144,13 +135,12 @@ class Bitweigh(_Algorithm):
             f"rerank={self._rerank})"
         )
 
-    def done(self) -> None:
-        """Let go of what was built."""
-        super().done()
-        self._rows = np.empty((0, 0), np.float32)
-
-    def _bytes(self) -> int:
-        return super()._bytes() + self._rows.nbytes
+    def get_memory_usage(self) -> float:
+        """Kilobytes of codes and vectors; 0 before `fit`."""
+        if self._index is None:
+            return 0.0
+        vector_bytes = len(self._index) * self._index.n_features * np.dtype(np.float32).itemsize
+        return super().get_memory_usage() + vector_bytes / 1024
 
     def _as_rows(self, X: ArrayLike) -> NDArray[np.float32]:
         """Rows as float32, of length 1 where angles are wanted: Euclid then ranks by angle."""
@@ -165,20 +155,13 @@ class Bitweigh(_Algorithm):
     def _answers(
         self, queries: NDArray[Any], n: int, threads: int | None
     ) -> list[NDArray[np.int64]]:
-        index = self._fitted()
-        own = self._as_rows(queries)
-        costs = self._weigher.costs(self._hasher.project(own))
-        most = min(as_k(n) * self._rerank, len(index))
-        found = index.search(costs, most, threads=threads).ids
-        if self._rerank == 1:
-            return list(found)
-        return [self._nearest(query, ids, n) for query, ids in zip(own, found, strict=True)]
-
-    def _nearest(
-        self, query: NDArray[np.float32], ids: NDArray[np.int64], n: int
-    ) -> NDArray[np.int64]:
-        gaps = self._rows[ids] - query
-        return ids[np.argsort(np.einsum("ij,ij->i", gaps, gaps), kind="stable")[:n]]
+        if self._index is None:
+            raise self._not_fitted()
+        k = min(as_k(n), len(self._index))
+        found = self._index.search(
+            self._as_rows(queries), k, rerank_from=k * self._rerank, threads=threads
+        )
+        return list(found.ids)
 
 
 class BitweighHamming(_Algorithm):
@@ -201,6 +184,8 @@ class BitweighHamming(_Algorithm):
 
     """
 
+    _index: Index | None = None
+
     def __init__(self, metric: str = "hamming") -> None:
         """Check the argument."""
         as_choice(metric, "metric", ("hamming",))
@@ -218,7 +203,9 @@ class BitweighHamming(_Algorithm):
 
     def get_additional(self) -> dict[str, Any]:
         """What the runner stores with the results."""
-        return {"n_bits": self._fitted().n_bits}
+        if self._index is None:
+            raise self._not_fitted()
+        return {"n_bits": self._index.n_bits}
 
     def __str__(self) -> str:
         """The name of this algorithm, as the runner stores it."""
@@ -227,9 +214,10 @@ class BitweighHamming(_Algorithm):
     def _answers(
         self, queries: NDArray[Any], n: int, threads: int | None
     ) -> list[NDArray[np.int64]]:
-        index = self._fitted()
+        if self._index is None:
+            raise self._not_fitted()
         packed = np.packbits(self._as_bits(queries), axis=1)
-        found = index.search(hamming(packed, index.n_bits), n, threads=threads).ids
+        found = self._index.search(hamming(packed, self._index.n_bits), n, threads=threads).ids
         return [ids[ids >= 0] for ids in found]
 
     def _as_bits(self, X: ArrayLike) -> NDArray[np.bool_]:

@@ -8,7 +8,6 @@ and raise is what scikit-learn's `NearestNeighbors` takes, returns and raises.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -16,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import as_choice, as_integer
 from bitweigh._system import MAX_THREADS
-from bitweigh._vectors.learning import as_hasher, as_weigher, fit_weigher
 from bitweigh.hashers._base import Hasher
 from bitweigh.index import Index
 from bitweigh.typing import HasherName, WeigherName
+from bitweigh.vector_index import VectorIndex
 from bitweigh.weighers._base import Weigher
 
 try:
@@ -29,7 +28,6 @@ try:
         BaseEstimator,
         ClassNamePrefixFeaturesOutMixin,
         TransformerMixin,
-        clone,
     )
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
@@ -43,9 +41,6 @@ __all__ = ["WeightedHashNeighbors"]
 
 Mode: TypeAlias = Literal["connectivity", "distance"]
 Neighbours: TypeAlias = tuple[NDArray[Any], NDArray[Any]] | NDArray[Any]
-
-# Costs of the queries that are searched for at a time: 32 MB.
-COSTS_AT_A_TIME = 2**22
 
 
 class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
@@ -65,11 +60,11 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     n_bits : int
         Bits of a code; "sign" has one per feature instead.
     hasher : "lsh", "itq", "sign" or a hasher
-        What makes codes of vectors. A hasher is cloned and fitted; its own parameters hold then.
+        What makes codes of vectors. A copy of a hasher is fitted; its own parameters hold then.
     weigher : "asym", "wh", "inner_product" or a weigher
         What makes costs of queries. Distances of "asym" and "wh" are never negative; those of
         "inner_product" are minus the inner product of the query's projections with the bits, and
-        may be. A weigher is cloned and fitted.
+        may be. A copy of a weigher is fitted.
     n_jobs : int, optional
         Threads of a search: 1 by default, -1 for all CPUs.
     random_state : int, RandomState or None
@@ -95,9 +90,6 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     """
 
-    hasher_: Hasher
-    weigher_: Weigher
-    index_: Index
     n_samples_fit_: int
     n_features_in_: int
 
@@ -138,15 +130,28 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         rows: NDArray[Any] = validate_data(self, X, order="C")
         as_integer(self.n_neighbors, "n_neighbors", 1, 2**31)
-        seed = self._seed()
-        self.hasher_ = as_hasher(_cloned(self.hasher), self.n_bits, seed).fit(rows)
-        self.weigher_ = as_weigher(_cloned(self.weigher), seed)
-        fit_weigher(self.weigher_, self.hasher_, rows, np.random.default_rng(seed))
-        self.index_ = Index(self.hasher_.n_bits_, bitorder=self.hasher_.bitorder)
-        self.index_.add(self.hasher_.transform(rows))
+        self._vectors = VectorIndex(
+            n_bits=self.n_bits, hasher=self.hasher, weigher=self.weigher, seed=self._seed()
+        ).fit(rows)
+        self._vectors.add(rows)
         self._fit_X = rows
         self.n_samples_fit_ = self._n_features_out = len(rows)
         return self
+
+    @property
+    def hasher_(self) -> Hasher:
+        """The fitted hasher."""
+        return self._vectors.hasher
+
+    @property
+    def weigher_(self) -> Weigher:
+        """The fitted weigher."""
+        return self._vectors.weigher
+
+    @property
+    def index_(self) -> Index:
+        """The codes; ids are row numbers."""
+        return self._vectors.index
 
     def kneighbors(
         self,
@@ -181,17 +186,10 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 f"n_neighbors = {k}, n_samples_fit = {self.n_samples_fit_}, "
                 f"n_samples = {len(queries)}"
             )
-        distances = np.empty((len(queries), k))
-        rows = np.empty((len(queries), k), dtype=np.int64)
-        for start, costs in self._costs(queries):
-            found = self.index_.search(costs, k + itself, threads=self._threads())
-            block = slice(start, start + len(costs))
-            if itself:
-                others = _others(found.ids, start)
-                distances[block] = found.distances[others].reshape(-1, k)
-                rows[block] = found.ids[others].reshape(-1, k)
-            else:
-                distances[block], rows[block] = found
+        distances, rows = self._vectors.search(queries, k + itself, threads=self._threads())
+        if itself:
+            others = _others(rows)
+            distances, rows = distances[others].reshape(-1, k), rows[others].reshape(-1, k)
         return (distances, rows) if return_distance else rows
 
     def radius_neighbors(
@@ -224,16 +222,17 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if sort_results and not return_distance:
             raise ValueError("return_distance must be True if sort_results is True.")
         queries = self._as_queries(X)
-        most = self.radius if radius is None else radius
+        max_distance = self.radius if radius is None else radius
         distances = np.empty(len(queries), dtype=object)
         rows = np.empty(len(queries), dtype=object)
-        for start, costs in self._costs(queries):
-            lims, found, ids = self.index_.range_search(costs, most, threads=self._threads())
-            for place in range(start, start + len(costs)):
-                own = slice(lims[place - start], lims[place - start + 1])
-                others = ids[own] != (place if X is None else -1)
-                distances[place] = found[own][others]
-                rows[place] = ids[own][others]
+        lims, all_distances, all_rows = self._vectors.range_search(
+            queries, max_distance, threads=self._threads()
+        )
+        for query in range(len(queries)):
+            found = slice(lims[query], lims[query + 1])
+            others = all_rows[found] != (query if X is None else -1)
+            distances[query] = all_distances[found][others]
+            rows[query] = all_rows[found][others]
         return (distances, rows) if return_distance else rows
 
     def kneighbors_graph(
@@ -304,27 +303,16 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         queries: NDArray[Any] = validate_data(self, X, order="C", reset=False)
         return queries
 
-    def _costs(self, queries: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """The costs of some queries after others, each with the number of the first."""
-        step = max(1, COSTS_AT_A_TIME // (2 * self.hasher_.n_bits_))
-        for start in range(0, len(queries), step):
-            yield start, self.weigher_.costs(self.hasher_.project(queries[start : start + step]))
-
     def _threads(self) -> int:
         return min(int(effective_n_jobs(self.n_jobs)), MAX_THREADS)
 
 
-def _others(found: NDArray[np.int64], first: int) -> NDArray[np.bool_]:
-    """All but one of the rows found for each of the fitted rows from `first` on.
+def _others(found: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the rows found for each fitted row to keep: all but one.
 
-    That one is the row itself. Where it is not among them, for others are nearer to it by the
+    That one is the row itself. Where it is not among them, because others are nearer to it by the
     weighted distance or equal to it, the last one is left out instead: the rest are the nearest.
     """
-    others: NDArray[np.bool_] = found != np.arange(first, first + len(found))[:, np.newaxis]
+    others: NDArray[np.bool_] = found != np.arange(len(found))[:, np.newaxis]
     others[others.all(axis=1), -1] = False
     return others
-
-
-def _cloned(part: object) -> object:
-    """A hasher or a weigher that came is not fitted itself, as scikit-learn's manners are."""
-    return clone(part) if isinstance(part, Hasher | Weigher) else part

@@ -1,5 +1,777 @@
-"""VectorIndex."""
+"""VectorIndex: float vectors in, their codes searched exactly, candidates ranked by true distance.
 
-from bitweigh._vectors.index import VectorIndex
+Its state is replaced whole, never changed: any number of threads may search while one changes it.
+What follows a method's checks is in plain functions of `bitweigh._vectors`.
+"""
+# ruff: noqa: N803 X is scikit-learn's name, Q goes with it
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bitweigh._checks import (
+    MAX_BITS,
+    as_choice,
+    as_ids,
+    as_integer,
+    as_k,
+    as_n_bits,
+    as_optional_integer,
+    as_radii,
+)
+from bitweigh._forks import renew_lock_after_fork
+from bitweigh._index.explain import Explanation
+from bitweigh._index.filters import as_filter
+from bitweigh._index.request import NO_LIMIT, Request, nearest
+from bitweigh._index.request import within as codes_within
+from bitweigh._index.state import State
+from bitweigh._results import Memory, RangeResult, SearchResult
+from bitweigh._vectors import files
+from bitweigh._vectors.adding import check_ids, with_vectors
+from bitweigh._vectors.hashing import as_queries, cost_blocks
+from bitweigh._vectors.learning import MAX_DEFAULT_BITS, as_hasher, as_weigher, learn
+from bitweigh._vectors.progress import bar
+from bitweigh._vectors.ranking import rank, within
+from bitweigh._vectors.state import VectorState
+from bitweigh._vectors.store import Vectors, check_vectors
+from bitweigh.errors import CorruptFileError
+from bitweigh.hashers._base import Hasher
+from bitweigh.hashers._estimator import not_fitted_error
+from bitweigh.hashers._vectors import as_vectors
+from bitweigh.index import Index
+from bitweigh.typing import (
+    BuildMode,
+    HasherName,
+    Ids,
+    Method,
+    Metric,
+    OnDuplicate,
+    OnMissing,
+    VectorDtype,
+    WeigherName,
+)
+from bitweigh.weighers._base import Weigher
 
 __all__ = ["VectorIndex"]
+
+AnyVectorIndex = TypeVar("AnyVectorIndex", bound="VectorIndex")
+
+
+class VectorIndex:
+    """Nearest vectors by binary codes: hashes, weighs and searches, and keeps it all in step.
+
+    A hasher makes codes of the vectors. A query keeps its real numbers, and a weigher makes costs
+    of them; the search over the codes is exact for these costs. With `rerank` the vectors are kept
+    in a file, and the best of more candidates by true distance are returned.
+
+    Any number of threads may search while others change or save it; each search sees one state.
+
+    Parameters
+    ----------
+    n_bits : int, optional
+        Bits of a code. By default 128, or with "itq" one for each feature where there are fewer:
+        ITQ makes no more. With "sign" there is always one for each feature, and a hasher of your
+        own has its own number.
+    hasher : "itq", "lsh", "sign" or a hasher
+        What makes codes of vectors; docs/choosing.md compares them. A copy of it is fitted.
+    weigher : "asym", "wh", "inner_product" or a weigher
+        What makes costs of queries. A copy of it is fitted.
+    metric : "euclidean" or "cosine"
+        With "cosine" all vectors are divided by their length; zero vectors are refused.
+    rerank : "float16" or "float32", optional
+        Keep the vectors, rounded to this, and rank candidates by their distance to the query.
+    seed : int
+        Draws the rows to learn from, and is the seed of what is named "itq", "lsh", "sign" or "wh".
+    bands, band_bits, memory_limit, build
+        As in :class:`Index`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bitweigh
+    >>> rng = np.random.default_rng(1)
+    >>> vectors = rng.standard_normal((1000, 32)).astype(np.float32)  # (1000, 32)
+    >>> index = bitweigh.VectorIndex(n_bits=32, rerank="float32").fit(vectors)
+    >>> index.add(vectors)
+    >>> index.search(vectors[7], k=3).ids[0]
+    np.int64(7)
+
+    """
+
+    def __init__(
+        self,
+        *,
+        n_bits: int | None = None,
+        hasher: HasherName | Hasher = "itq",
+        weigher: WeigherName | Weigher = "asym",
+        metric: Metric = "euclidean",
+        rerank: VectorDtype | None = None,
+        seed: int = 0,
+        bands: int | None = None,
+        band_bits: int | None = None,
+        memory_limit: int | None = None,
+        build: BuildMode = "auto",
+    ) -> None:
+        """Make an empty index that has learned nothing yet."""
+        bits = MAX_DEFAULT_BITS if n_bits is None else as_n_bits(n_bits)
+        self._seed = as_integer(seed, "seed", 0, 2**63 - 1)
+        self._hasher = as_hasher(hasher, bits, self._seed)
+        # ITQ makes one bit for each feature at most, and nobody asked for more.
+        self._bits_may_be_fewer = n_bits is None and hasher == "itq"
+        self._weigher = as_weigher(weigher, self._seed)
+        as_choice(metric, "metric", ("euclidean", "cosine"))
+        self._metric: Metric = metric
+        if rerank is not None:
+            as_choice(rerank, "rerank", ("float16", "float32"))
+        self._rerank: VectorDtype | None = rerank
+        self._options: dict[str, Any] = {
+            "bands": bands,
+            "band_bits": band_bits,
+            "memory_limit": memory_limit,
+            "build": build,
+        }
+        # Refuses what no index of so many bits would take; how many "sign" makes is not known yet.
+        Index(self._hasher.get_params().get("n_bits", MAX_BITS), **self._options)
+        self._state: VectorState | None = None
+        self._source: _Source | None = None
+        self._writing = threading.Lock()
+        renew_lock_after_fork(self)
+
+    @property
+    def index(self) -> Index:
+        """A copy of the codes as they are now: changing it leaves the vector index as it is.
+
+        Takes microseconds, as `Index.copy` does.
+        """
+        return self._fitted().index.copy()
+
+    @property
+    def hasher(self) -> Hasher:
+        """A copy of the fitted hasher: fitting it again leaves the index as it is."""
+        return copy.copy(self._fitted().hasher)
+
+    @property
+    def weigher(self) -> Weigher:
+        """A copy of the fitted weigher."""
+        return copy.copy(self._fitted().weigher)
+
+    @property
+    def n_features(self) -> int:
+        """Numbers of a vector."""
+        return self._fitted().hasher.n_features_in_
+
+    @property
+    def metric(self) -> Metric:
+        """What vectors are compared by."""
+        return self._metric
+
+    @property
+    def rerank(self) -> VectorDtype | None:
+        """How the vectors are kept, if they are."""
+        return self._rerank
+
+    @property
+    def ids(self) -> Ids:
+        """All ids in ascending order, int64 (n,)."""
+        return self._fitted().index.ids
+
+    def __len__(self) -> int:
+        """Return the number of vectors."""
+        return 0 if self._state is None else len(self._state.index)
+
+    def __contains__(self, id: object) -> bool:  # noqa: A002
+        """Whether there is a vector with this id."""
+        return self._state is not None and id in self._state.index
+
+    def __repr__(self) -> str:
+        """Say what the index holds."""
+        state = self._state
+        if state is None:
+            return "<bitweigh.VectorIndex: not fitted>"
+        names = f"{type(state.hasher).__name__} and {type(state.weigher).__name__}"
+        return (
+            f"<bitweigh.VectorIndex: {len(state.index)} vectors of {state.hasher.n_features_in_}, "
+            f"{state.index.n_bits} bits by {names}, {self._metric}>"
+        )
+
+    def fit(self, X: ArrayLike, *, progress: bool = False) -> Self:
+        """Learn hasher and weigher, from at most as many rows as the hasher's `max_fit_rows`.
+
+        Parameters
+        ----------
+        X : real numbers (n, n_features)
+            Vectors like those to come. A memory map will do: only the rows drawn are read.
+        progress : bool
+            Show a progress bar; needs rich.
+
+        Returns
+        -------
+        the index itself
+
+        Raises
+        ------
+        ValueError
+            If there are vectors in the index: their codes would mean something else. Remove them
+            first; ids are counted on from there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4)).n_features
+        4
+
+        """
+        vectors = as_vectors(X, type(self).__name__)
+        with self._writing, bar(progress, "learning", 3) as advance:
+            before = self._state
+            if before is not None and len(before.index):
+                raise ValueError(
+                    f"fit needs an empty index, this one has {len(before.index)} vectors"
+                )
+            hasher, weigher = learn(
+                self._hasher,
+                self._weigher,
+                vectors,
+                self._metric,
+                self._seed,
+                self._bits_may_be_fewer,
+                advance,
+            )
+            index = Index(hasher.n_bits_, bitorder=hasher.bitorder, **self._options)
+            if before is not None:
+                index._state = State(next_id=before.index._state.next_id)
+            kept = None
+            if self._rerank is not None:
+                kept = Vectors.empty(self._rerank, hasher.n_features_in_)
+            self._state = VectorState(
+                index, hasher, weigher, kept, self._metric, self._rerank, self._seed
+            )
+        return self
+
+    def add(
+        self,
+        X: ArrayLike,
+        ids: ArrayLike | None = None,
+        *,
+        on_duplicate: OnDuplicate = "error",
+        progress: bool = False,
+    ) -> None:
+        """Add vectors, all of them or, if it raises, none.
+
+        Parameters
+        ----------
+        X : real numbers (n, n_features)
+            Vectors, finite. Read block by block, so a memory map larger than memory will do.
+        ids : int64 (n,), optional
+            Ids of your own, not negative and distinct. By default the numbers from the largest id
+            ever used plus one on, starting at 0.
+        on_duplicate : "error" or "replace"
+            What to do where an id is in the index already: refuse all vectors, or replace the one
+            that has it.
+        progress : bool
+            Show a progress bar; needs rich.
+
+        Raises
+        ------
+        OSError
+            With `rerank`: if the folder of temporary files is full. The space is given back.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4), ids=[10, 20, 30, 40])
+        >>> index.ids
+        array([10, 20, 30, 40])
+
+        """
+        replacing = as_choice(on_duplicate, "on_duplicate", ("error", "replace")) == "replace"
+        checked_ids = None if ids is None else as_ids(ids)
+        with self._writing:
+            state = self._fitted()
+            vectors = as_vectors(X, type(self).__name__, state.hasher.n_features_in_)
+            if checked_ids is not None:
+                check_ids(state, checked_ids, len(vectors), replacing)
+            if len(vectors) == 0:
+                return
+            try:
+                self._state = with_vectors(state, vectors, checked_ids, progress)
+            except BaseException:
+                # Where the state was replaced all the same, the new rows are in use.
+                if state.vectors is not None and self._state is state:
+                    state.vectors.cut()
+                raise
+
+    def remove(self, ids: ArrayLike, *, on_missing: OnMissing = "error") -> int:
+        """Remove vectors by id and return how many were removed.
+
+        The space of the vectors is given back by `compact` and `save`.
+
+        Parameters
+        ----------
+        ids : int64 (n,)
+            Ids; one that is named twice is removed once.
+        on_missing : "error" or "ignore"
+            What to do with an id that is not in the index: raise KeyError for the first of them and
+            remove none, or go on without it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.remove([1, 2])
+        2
+
+        """
+        with self._writing:
+            state = self._fitted()
+            index = state.index.copy()
+            count = index.remove(ids, on_missing=on_missing)
+            self._state = replace(state, index=index)
+            return count
+
+    def compact(self) -> None:
+        """Drop what was removed or replaced, and put the codes into as few segments as possible."""
+        with self._writing:
+            state = self._fitted()
+            index = state.index.copy()
+            index.compact()
+            kept = state.vectors
+            if kept is not None:
+                kept.cut()
+                if kept.n_rows != len(index):
+                    kept = kept.only(index.ids)
+            self._state = replace(state, index=index, vectors=kept)
+
+    def build(self, *, rebuild: bool = False, threads: int | None = None) -> None:
+        """Build the bands of all codes that have none, or of all; see `Index.build`."""
+        with self._writing:
+            self._fitted().index.build(rebuild=rebuild, threads=threads)
+
+    def search(
+        self,
+        Q: ArrayLike,
+        k: int,
+        *,
+        rerank_from: int | None = None,
+        threads: int | None = None,
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        progress: bool = False,
+    ) -> SearchResult:
+        """Find the k nearest vectors, by their codes and, with `rerank`, by themselves.
+
+        Parameters
+        ----------
+        Q : real numbers (n_features,) or (nq, n_features)
+            Queries, finite.
+        k : int
+            How many neighbours, at least 1.
+        rerank_from : int, optional
+            With `rerank`: how many of the nearest codes are ranked by true distance, at least k; by
+            default ``max(10 * k, 100)``.
+        threads, allow, deny
+            As in `Index.search`.
+        progress : bool
+            Show a progress bar; needs rich.
+
+        Returns
+        -------
+        SearchResult
+            ``distances`` float64 (nq, k) and ``ids`` int64 (nq, k), nearest first, equal distances
+            in ascending id; ``(k,)`` for a single query. Distances are the weighted ones of the
+            codes, or, with `rerank`, Euclidean ones or 1 - cosine. If there are fewer than k
+            vectors, the rest is +inf and -1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh", rerank="float32").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.search([0.0, 0.0, 3.0, 0.0], k=1)
+        SearchResult(distances=array([2.]), ids=array([2]))
+
+        """
+        state = self._fitted()
+        queries, single = as_queries(state, Q)
+        k = as_k(k)
+        n_codes = _codes_wanted(state, k, rerank_from)
+        distances = np.empty((len(queries), k))
+        ids = np.empty((len(queries), k), np.int64)
+        request = _request_for(state, threads, allow, deny)
+        with bar(progress, "searching", len(queries)) as advance:
+            for block, rows, costs in cost_blocks(state, queries):
+                found = nearest(request._replace(costs=costs), n_codes)
+                if state.vectors is None:
+                    distances[block], ids[block] = found.distances, found.ids
+                else:
+                    rank(
+                        state.vectors,
+                        rows,
+                        found.ids,
+                        state.metric,
+                        threads,
+                        distances[block],
+                        ids[block],
+                    )
+                advance(len(rows))
+        return SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
+
+    def range_search(
+        self,
+        Q: ArrayLike,
+        radius: ArrayLike,
+        *,
+        by: Literal["vectors", "codes"] | None = None,
+        limit: int | None = None,
+        threads: int | None = None,
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+    ) -> RangeResult:
+        """Find all vectors within a radius, by the same distances as `search`.
+
+        With `rerank` the radius is a Euclidean distance, or 1 - cosine. Codes cannot tell which
+        vectors are within it, so all of them are read, block by block: the answer is
+        exact, and takes time in proportion to the vectors there are. Without `rerank` it is a
+        weighted distance of the codes.
+
+        Parameters
+        ----------
+        Q : real numbers (n_features,) or (nq, n_features)
+            Queries, finite.
+        radius : number or (nq,)
+            The largest distance that counts, not NaN.
+        by : "vectors" or "codes", optional
+            What the radius is a distance of: "vectors" with `rerank`, else "codes". With `rerank`
+            "codes" can be asked for; it is faster.
+        limit, allow, deny
+            As in `Index.range_search`.
+        threads : int, optional
+            As in `Index.range_search`.
+
+        Returns
+        -------
+        RangeResult
+            As `Index.range_search` returns it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh", rerank="float32").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.range_search([1.0, 0.0, 0.0, 0.0], 0.5)
+        RangeResult(lims=array([0, 1]), distances=array([0.]), ids=array([0]))
+        >>> index.range_search(np.ones(4), np.inf, by="codes").lims
+        array([0, 4])
+
+        """
+        state = self._fitted()
+        queries, _ = as_queries(state, Q)
+        radii = as_radii(radius, len(queries))
+        limit = as_optional_integer(limit, "limit", 0, NO_LIMIT)
+        if by is not None:
+            as_choice(by, "by", ("vectors", "codes"))
+        if by == "vectors" and state.vectors is None:
+            raise ValueError("by='vectors' needs an index that keeps them, made with rerank=")
+        if state.vectors is not None and by != "codes":
+            wanted = as_filter(allow, deny)
+            return within(state, state.vectors, queries, radii, limit, wanted, threads)
+        request = _request_for(state, threads, allow, deny)
+        found = [
+            codes_within(request._replace(costs=costs), radii[block], limit)
+            for block, _, costs in cost_blocks(state, queries)
+        ]
+        counts = [np.diff(result.lims) for result in found]
+        return RangeResult(
+            np.cumsum(np.concatenate([np.zeros(1, np.int64), *counts])),
+            np.concatenate([np.empty(0), *(result.distances for result in found)]),
+            np.concatenate([np.empty(0, np.int64), *(result.ids for result in found)]),
+        )
+
+    def costs(self, Q: ArrayLike) -> NDArray[np.float64]:
+        """Costs of queries: what `search` hands to the search of the codes.
+
+        Parameters
+        ----------
+        Q : real numbers (n_features,) or (nq, n_features)
+            Queries, finite.
+
+        Returns
+        -------
+        float64 (n_bits, 2) for a single query, (nq, n_bits, 2) for several
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.costs(np.ones((3, 4))).shape
+        (3, 8, 2)
+
+        """
+        state = self._fitted()
+        queries, single = as_queries(state, Q)
+        costs = np.empty((len(queries), state.index.n_bits, 2))
+        for block, _, values in cost_blocks(state, queries):
+            costs[block] = values
+        return costs[0] if single else costs
+
+    def explain(
+        self,
+        q: ArrayLike,
+        k: int,
+        *,
+        rerank_from: int | None = None,
+        method: Method = "auto",
+    ) -> Explanation:
+        """Search the codes for one query, and say how that was done and why.
+
+        Parameters
+        ----------
+        q : real numbers (n_features,)
+            One query, finite.
+        k, rerank_from
+            As in `search`: with `rerank` it is the search for all `rerank_from` candidates that is
+            explained.
+        method : "auto", "scan" or "probe"
+            As in `Index.search`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.explain([0.0, 0.0, 3.0, 0.0], k=1).plan
+        'scan'
+
+        """
+        state = self._fitted()
+        queries, single = as_queries(state, q)
+        if not single:
+            raise ValueError(f"q must be one query, (n_features,), got {queries.shape}")
+        n_codes = _codes_wanted(state, as_k(k), rerank_from)
+        ((_, _, costs),) = cost_blocks(state, queries)
+        return state.index.explain(costs[0], n_codes, method=method)
+
+    def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
+        """Whether there are vectors with these ids, bool (n,); ``id in index`` asks for one."""
+        return self._fitted().index.contains(ids)
+
+    def vectors_of(self, ids: ArrayLike) -> NDArray[Any]:
+        """Get vectors back by id, as they are kept: rounded, and of length 1 with "cosine".
+
+        KeyError names the first id that is not in the index.
+        """
+        state = self._fitted()
+        if state.vectors is None:
+            raise ValueError("vectors are kept only by an index that is made with rerank=")
+        wanted = as_ids(ids)
+        found = state.index.contains(wanted)
+        if not found.all():
+            raise KeyError(int(wanted[np.argmin(found)]))
+        return state.vectors.of(wanted)
+
+    def memory(self) -> Memory:
+        """Bytes that the codes take, by part; see `Index.memory`.
+
+        Vectors that are kept lie in a file, which the operating system holds in memory as far as
+        there is room: ``len(index) * n_features`` numbers of 2 or 4 bytes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=64, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.ones((320, 4)))
+        >>> index.memory().codes
+        2560
+
+        """
+        return self._fitted().index.memory()
+
+    def verify(self) -> None:
+        """Check that codes, ids and vectors agree, and that nothing read from files has changed.
+
+        Takes about as long as building the index, and reads all vectors.
+
+        Raises
+        ------
+        CorruptFileError
+            It says which file or part of the index is damaged.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh", rerank="float16").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.verify()
+
+        """
+        state = self._fitted()
+        state.index.verify()
+        if state.vectors is not None:
+            check_vectors(state.vectors, state.index.ids)
+        if self._source is not None and self._source.state.vectors is state.vectors:
+            files.verify(self._source.folder)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save everything to a folder, which then holds what it held before or this.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder that does not exist, is empty or holds a vector index, which is replaced.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     index.save(folder)
+        ...     bitweigh.VectorIndex.load(folder)
+        <bitweigh.VectorIndex: 0 vectors of 4, 8 bits by LSH and Asym, euclidean>
+
+        """
+        files.save(self._fitted(), path)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | None = None
+    ) -> Self:
+        """Load an index from the folder that it was saved to.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder.
+        mmap : bool
+            Leave codes and vectors in their files, and read them when they are needed. Else codes
+            are read and vectors copied to a temporary file.
+        verify : bool, optional
+            Whether to `verify` what is mapped; by default not. What is read is always compared with
+            its checksums.
+
+        Raises
+        ------
+        CorruptFileError
+            If a file is damaged or missing; it says which.
+        FileNotFoundError
+            If there is no vector index in that folder.
+
+        """
+        folder = Path(path).resolve()
+        # Read before the rest: after a save in between it is not that of the folder any more.
+        checksum = files.checksum(folder) if mmap else None
+        state = files.load(path, mmap)
+        options = state.index._policy.band_options
+        index = cls(
+            n_bits=state.index.n_bits,
+            hasher=state.hasher,
+            weigher=state.weigher,
+            metric=state.metric,
+            rerank=state.rerank,
+            seed=state.seed,
+            bands=options.bands,
+            band_bits=options.band_bits,
+            memory_limit=options.memory_limit,
+        )
+        index._state = state
+        if checksum is not None:
+            index._source = _Source(folder, checksum, state)
+        if mmap and verify:
+            index.verify()
+        return index
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        """Pickle where the folder of a mapped index is, or all of an index without vectors.
+
+        Raises TypeError for others: what is kept may be larger than memory.
+        """
+        source, state = self._source, self._state
+        if source is not None and state is source.state and source.is_still_there():
+            return _from_source, (type(self), str(source.folder), source.checksum)
+        if self._rerank is not None:
+            raise TypeError(
+                "a VectorIndex that keeps vectors can be pickled or copied only while it is that "
+                "of a folder: save it to one, and load that with mmap=True"
+            )
+        attributes = {**vars(self)}
+        del attributes["_writing"], attributes["_source"]
+        return _from_attributes, (type(self), attributes)
+
+    def _fitted(self) -> VectorState:
+        """The state at this moment."""
+        state = self._state
+        if state is None:
+            raise not_fitted_error()("This VectorIndex is not fitted yet: call fit first")
+        return state
+
+
+class _Source(NamedTuple):
+    """The folder that an index is mapped from."""
+
+    folder: Path
+    checksum: str
+    state: VectorState
+    """What was mapped then."""
+
+    def is_still_there(self) -> bool:
+        """Whether the folder holds the same."""
+        try:
+            return files.checksum(self.folder) == self.checksum
+        except (OSError, CorruptFileError):
+            return False
+
+
+def _from_source(cls: type[AnyVectorIndex], folder: str, checksum: str) -> AnyVectorIndex:
+    index = cls.load(folder, mmap=True)
+    if index._source is None or index._source.checksum != checksum:
+        raise ValueError(f"{folder} has another index than when this one was pickled")
+    return index
+
+
+def _from_attributes(cls: type[AnyVectorIndex], attributes: dict[str, Any]) -> AnyVectorIndex:
+    index = cls.__new__(cls)
+    vars(index).update(attributes, _source=None, _writing=threading.Lock())
+    renew_lock_after_fork(index)
+    return index
+
+
+def _request_for(
+    state: VectorState, threads: int | None, allow: ArrayLike | None, deny: ArrayLike | None
+) -> Request:
+    """A search of the codes, complete but for the costs, so that a filter is made only once."""
+    no_costs = np.empty((0, state.index.n_bits, 2))
+    return state.index._request(no_costs, False, threads, "auto", allow, deny)
+
+
+def _codes_wanted(state: VectorState, k: int, rerank_from: object) -> int:
+    """How many of the nearest codes to search for."""
+    if state.vectors is None:
+        if rerank_from is not None:
+            raise ValueError("rerank_from needs an index that keeps vectors, made with rerank=")
+        return k
+    if rerank_from is None:
+        wanted = max(10 * k, 100)
+    else:
+        wanted = as_integer(rerank_from, "rerank_from", k, 2**32)
+    return max(1, min(wanted, len(state.index)))

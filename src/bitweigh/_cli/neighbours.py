@@ -132,7 +132,7 @@ def _nearest(
     return index.search(
         rows,
         k,
-        candidates=None if options.candidates is None else max(options.candidates, k),
+        rerank_from=None if options.candidates is None else max(options.candidates, k),
         threads=options.threads,
         allow=options.allow,
         deny=options.deny,

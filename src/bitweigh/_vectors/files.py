@@ -25,7 +25,7 @@ import xxhash
 from bitweigh import hashers, weighers
 from bitweigh._checks import MAX_BITS
 from bitweigh._disk.folders import HeldFolder, undisturbed
-from bitweigh._disk.reading import kind_of, open_plain, pieces, resolved, watched
+from bitweigh._disk.reading import kind_of, open_plain, pieces, read_plain, resolved, watched
 from bitweigh._disk.writing import sync_folder, temporary_of, write_synced
 from bitweigh._storage.content import header_of, stored_arrays
 from bitweigh._storage.files import DAMAGED, check_file, map_array, read_array, read_manifest
@@ -40,7 +40,7 @@ from bitweigh.hashers._estimator import Estimator
 from bitweigh.index import Index
 from bitweigh.typing import Ids
 
-__all__ = ["VectorState", "load", "save"]
+__all__ = ["VectorState", "checksum", "load", "save", "verify"]
 
 Data: TypeAlias = Callable[[], Iterable[memoryview]]
 
@@ -250,6 +250,23 @@ def load(path: str | os.PathLike[str], mapped: bool) -> VectorState:
     """What a folder holds; raises CorruptFileError where it is damaged."""
     folder = resolved(path)
     return undisturbed(folder, lambda: _load_once(folder, mapped))
+
+
+def checksum(folder: Path) -> str:
+    """Of the description of what the folder holds, which names everything else by its checksum."""
+    return xxhash.xxh3_128_hexdigest(read_plain(folder / NAME, VECTOR_FILES.most_bytes))
+
+
+def verify(folder: Path) -> None:
+    """Compare the files of hasher, weigher and vectors with their checksums."""
+    entry = _matching(read(folder / NAME), _stored_checksum(folder))
+    if entry is None:
+        raise CorruptFileError(folder / NAME, f"does not describe what {CODES} holds")
+    for name in (entry.hasher, entry.weigher):
+        with open_plain(folder / name) as file:
+            _check_digest(file, folder / name, entry, MAX_BITS)
+    for array in entry.arrays() or ():
+        check_file(folder, array)
 
 
 def _load_once(folder: Path, mapped: bool) -> VectorState | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,15 +18,13 @@ from bitweigh.weighers import Asym, InnerProduct, Wh
 from bitweigh.weighers._base import Weigher
 
 __all__ = [
-    "MOST_BITS_BY_DEFAULT",
+    "MAX_DEFAULT_BITS",
     "as_hasher",
     "as_weigher",
-    "fit_weigher",
-    "sample_for",
+    "learn",
 ]
 
-
-MOST_BITS_BY_DEFAULT = 128
+MAX_DEFAULT_BITS = 128
 # Projections that a weigher learns from: 128 MB.
 _WEIGHER_VALUES = 2**24
 
@@ -55,7 +55,35 @@ def as_weigher(weigher: object, seed: int) -> Weigher:
     raise ValueError(f"weigher must be 'asym', 'wh', 'inner_product' or a weigher, got {weigher!r}")
 
 
-def sample_for(
+def learn(
+    hasher: Hasher,
+    weigher: Weigher,
+    vectors: NDArray[Any],
+    metric: Metric,
+    seed: int,
+    fewer_bits: bool,
+    advance: Callable[[int], None],
+) -> tuple[Hasher, Weigher]:
+    """Fitted copies of a hasher and a weigher.
+
+    With `fewer_bits` the hasher makes no more bits than there are features. `advance` is told of
+    each of three steps.
+    """
+    generator = np.random.default_rng(seed)
+    sample = _sample_for(hasher, vectors, metric, generator)
+    advance(1)
+    hasher = copy.deepcopy(hasher)
+    if fewer_bits:
+        hasher.set_params(n_bits=max(1, min(hasher.get_params()["n_bits"], sample.shape[1])))
+    hasher.fit(sample)
+    advance(1)
+    weigher = copy.deepcopy(weigher)
+    _fit_weigher(weigher, hasher, sample, generator)
+    advance(1)
+    return hasher, weigher
+
+
+def _sample_for(
     hasher: Hasher, vectors: NDArray[Any], metric: Metric, generator: np.random.Generator
 ) -> NDArray[Any]:
     """The rows to learn from: as many as the hasher looks at, of length 1 for the cosine."""
@@ -63,19 +91,19 @@ def sample_for(
     sample = sample_rows(vectors, most, generator)
     if metric == "euclidean":
         return sample
-    made = np.empty(sample.shape, np.result_type(sample.dtype, np.float32))
+    units = np.empty(sample.shape, np.result_type(sample.dtype, np.float32))
     for first, block in blocks(sample):
-        made[first : first + len(block)] = unit_rows(block, first)
-    return made
+        units[first : first + len(block)] = unit_rows(block, first)
+    return units
 
 
-def fit_weigher(
+def _fit_weigher(
     weigher: Weigher, hasher: Hasher, sample: NDArray[Any], generator: np.random.Generator
 ) -> None:
     """Fit a weigher on what a fitted hasher makes of the sample, or of some of it."""
     rows = sample_rows(sample, max(1000, _WEIGHER_VALUES // hasher.n_bits_), generator)
     projected = hasher.project(rows)
     if isinstance(weigher, Wh):
-        weigher.fit(projected, hasher.threshold_, vectors=rows)
+        weigher.fit(projected, hasher.thresholds_, vectors=rows)
     else:
-        weigher.fit(projected, hasher.threshold_)
+        weigher.fit(projected, hasher.thresholds_)

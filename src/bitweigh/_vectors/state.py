@@ -1,4 +1,4 @@
-"""Everything that a vector index holds at one moment. It is replaced whole, never changed."""
+"""What a vector index holds at one moment. It is replaced whole, never changed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ __all__ = ["VectorState"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorState:
-    """Everything that a vector index holds at one moment."""
+    """What a vector index holds at one moment."""
 
     index: Index
+    """The codes. Nobody changes them: a change is made to a copy, which a new state holds."""
     hasher: Hasher
     weigher: Weigher
     vectors: Vectors | None
-    """If they are kept: those of all ids of the index, and maybe others."""
+    """With `rerank`, the vectors of all ids of the index, and maybe of others."""
     metric: Metric
     rerank: VectorDtype | None
     seed: int

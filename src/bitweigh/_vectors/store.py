@@ -18,9 +18,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bitweigh import _core
+from bitweigh.errors import CorruptFileError
 from bitweigh.typing import Ids, VectorDtype
 
-__all__ = ["Vectors", "Writer", "blocks_of"]
+__all__ = ["Vectors", "Writer", "blocks_of", "check_vectors"]
 
 Rows: TypeAlias = NDArray[Any]
 
@@ -87,16 +89,16 @@ class _Run:
 
     def find(self, wanted: Ids) -> NDArray[np.int64]:
         """The row of each id, -1 where it is not here."""
-        last = len(self.ids) - 1
         if isinstance(self.ids, range):
-            places = np.clip(wanted - self.ids.start, 0, last)
-            here = places + self.ids.start == wanted
+            places = wanted - self.ids.start
+            here = (places >= 0) & (places < len(self.ids))
         else:
-            places = np.minimum(np.searchsorted(self.ids, wanted), last)
-            here = self.ids[places] == wanted
-        rows = self.rows
-        found = places + rows.start if isinstance(rows, range) else rows[places]
-        return np.where(here, found, -1)
+            places = np.empty(len(wanted), np.int64)
+            _core.find_sorted(self.ids, wanted, places)
+            here = places >= 0
+        if isinstance(self.rows, range):
+            return np.where(here, places + self.rows.start, -1)
+        return np.where(here, self.rows[np.where(here, places, 0)], -1)
 
     def arrays(self) -> tuple[Ids, NDArray[np.int64]]:
         """Ids and rows, as arrays."""
@@ -167,8 +169,9 @@ class Vectors:
 
     @classmethod
     def of_arrays(cls, ids: Ids, vectors: Rows) -> Vectors:
-        """Those of an array, which stays where it is; `ids` ascend."""
-        run = _Run(ids, range(len(ids)))
+        """Those of an array, which stays where it is; `ids` ascend and are distinct."""
+        follow = len(ids) > 0 and int(ids[-1]) - int(ids[0]) == len(ids) - 1
+        run = _Run(range(int(ids[0]), int(ids[-1]) + 1) if follow else ids, range(len(ids)))
         return cls(_Log(vectors.dtype, vectors.shape[1]), (vectors,), 0, (run,))
 
     @property
@@ -186,18 +189,27 @@ class Vectors:
         """Rows in the files, also those that no id has any more."""
         return int(self._ends[-1])
 
-    def of(self, ids: Ids) -> Rows:
-        """The vectors of some ids, (n, n_features); KeyError for the first that has none."""
+    @property
+    def arrays(self) -> tuple[Rows, ...]:
+        """Where the rows are, numbered through all of these."""
+        return self._arrays
+
+    def rows_of(self, ids: Ids) -> NDArray[np.int64]:
+        """The row of each id, -1 where it has none."""
         rows = np.full(len(ids), -1, dtype=np.int64)
-        missing = np.arange(len(ids))
+        missing: NDArray[np.int64] | slice = slice(None)
         for run in reversed(self._runs):
-            found = run.find(ids[missing])
-            rows[missing] = found
-            missing = missing[found < 0]
+            rows[missing] = run.find(ids[missing])
+            missing = np.flatnonzero(rows < 0)
             if not len(missing):
                 break
-        if len(missing):
-            raise KeyError(int(ids[missing[0]]))
+        return rows
+
+    def of(self, ids: Ids) -> Rows:
+        """The vectors of some ids, (n, n_features); KeyError for the first that has none."""
+        rows = self.rows_of(ids)
+        if (rows < 0).any():
+            raise KeyError(int(ids[np.argmax(rows < 0)]))
         vectors = np.empty((len(ids), self.n_features), self.dtype)
         first = 0
         for array, end in zip(self._arrays, self._ends.tolist(), strict=True):
@@ -277,3 +289,13 @@ def blocks_of(vectors: Vectors, ids: Ids) -> Iterator[Rows]:
     step = max(1, _BLOCK_VALUES // vectors.n_features)
     for first in range(0, len(ids), step):
         yield vectors.of(ids[first : first + step])
+
+
+def check_vectors(vectors: Vectors, ids: Ids) -> None:
+    """Raise CorruptFileError unless each of these ids has a vector of finite numbers."""
+    try:
+        for block in blocks_of(vectors, ids):
+            if not np.isfinite(block).all():
+                raise CorruptFileError("vectors", "must hold finite numbers")
+    except KeyError as error:
+        raise CorruptFileError("vectors", f"the id {error} has no vector") from None

@@ -1,7 +1,7 @@
 """From real vectors to binary codes, with scikit-learn's manners but without needing scikit-learn.
 
 A hasher's ``project`` gives one real number per bit, ``g``; its ``transform`` gives packed codes
-whose bit is ``g > threshold_``. What one row becomes never depends on the rows beside it.
+whose bit is ``g > thresholds_``. What one row becomes never depends on the rows beside it.
 """
 
 import os
@@ -12,7 +12,7 @@ from bitweigh.hashers._itq import ITQ
 from bitweigh.hashers._lsh import LSH
 from bitweigh.hashers._sign import Sign
 
-__all__ = ["ITQ", "LSH", "Sign", "load"]
+__all__ = ["ITQ", "LSH", "Hasher", "Sign", "load"]
 
 KINDS: tuple[type[Hasher], ...] = (ITQ, LSH, Sign)
 

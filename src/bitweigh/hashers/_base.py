@@ -21,7 +21,7 @@ __all__ = ["Hasher", "LinearHasher"]
 
 
 class Hasher(Estimator, ABC):
-    """A hasher: `_learn` fits it, `_project` makes one real number per bit."""
+    """A hasher: `_learn` fits it, `_project_block` makes one real number per bit."""
 
     seed: int
     max_fit_rows: int
@@ -29,9 +29,10 @@ class Hasher(Estimator, ABC):
 
     n_features_in_: int
     n_bits_: int
-    threshold_: NDArray[np.float64]
+    thresholds_: NDArray[np.float64]
 
     _counts: ClassVar[tuple[str, ...]] = ("n_features_in_", "n_bits_")
+    _stored_names: ClassVar[dict[str, str]] = {"thresholds_": "threshold_"}
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 scikit-learn's
         """Learn from vectors, at most `max_fit_rows` of them, drawn by `seed`.
@@ -51,7 +52,7 @@ class Hasher(Estimator, ABC):
         --------
         >>> import numpy as np
         >>> from bitweigh.hashers import LSH
-        >>> LSH(16).fit(np.eye(4)).threshold_.shape
+        >>> LSH(16).fit(np.eye(4)).thresholds_.shape
         (16,)
 
         """
@@ -78,7 +79,7 @@ class Hasher(Estimator, ABC):
     def project(
         self, X: ArrayLike, *, out: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """One real number per bit, whose comparison with `threshold_` is that bit.
+        """One real number per bit, whose comparison with `thresholds_` is that bit.
 
         Parameters
         ----------
@@ -104,11 +105,11 @@ class Hasher(Estimator, ABC):
         vectors = self._fitting(X)
         made = as_out(out, (len(vectors), self.n_bits_), np.float64)
         for start, block in blocks(vectors, self.n_bits_):
-            made[start : start + len(block)] = self._project(block)
+            made[start : start + len(block)] = self._project_block(block)
         return made
 
     def transform(self, X: ArrayLike, *, out: Codes | None = None) -> Codes:
-        """Packed codes: bit k is 1 where projection k is greater than ``threshold_[k]``.
+        """Packed codes: bit k is 1 where projection k is greater than ``thresholds_[k]``.
 
         Parameters
         ----------
@@ -131,12 +132,10 @@ class Hasher(Estimator, ABC):
 
         """
         vectors = self._fitting(X)
-        order = as_bitorder(self.bitorder)
+        as_bitorder(self.bitorder)
         codes = as_out(out, (len(vectors), (self.n_bits_ + 7) // 8), np.uint8)
         for start, block in blocks(vectors, self.n_bits_):
-            codes[start : start + len(block)] = np.packbits(
-                self._bits(block), axis=1, bitorder=order
-            )
+            codes[start : start + len(block)] = self._codes_block(block)
         return codes
 
     def fit_transform(self, X: ArrayLike, y: object = None) -> Codes:
@@ -202,15 +201,19 @@ class Hasher(Estimator, ABC):
 
     @abstractmethod
     def _learn(self, rows: NDArray[Any], n_bits: int, generator: np.random.Generator) -> None:
-        """Set `threshold_` and whatever else ends in an underscore, from the rows drawn."""
+        """Set `thresholds_` and whatever else ends in an underscore, from the rows drawn."""
 
     @abstractmethod
-    def _project(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Project some rows (m, n_features) to (m, n_bits), each as if it were alone."""
+    def _project_block(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Project rows that were checked, (m, n_features), to (m, n_bits), each as if alone."""
 
-    def _bits(self, block: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The bits (m, n_bits) of some rows: exactly those of `_project`."""
-        bits: NDArray[np.bool_] = self._project(block) > self.threshold_
+    def _codes_block(self, block: NDArray[np.float64]) -> Codes:
+        """Packed codes (m, n_bytes) of rows that were checked."""
+        return np.packbits(self._bits_block(block), axis=1, bitorder=self.bitorder)
+
+    def _bits_block(self, block: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """The bits (m, n_bits) of some rows: exactly those of `_project_block`."""
+        bits: NDArray[np.bool_] = self._project_block(block) > self.thresholds_
         return bits
 
 
@@ -231,15 +234,15 @@ class LinearHasher(Hasher):
     def _bits_for(self, n_features: int) -> int:  # noqa: ARG002 for those that depend on it
         return as_n_bits(self.n_bits)
 
-    def _project(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _project_block(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._project_each(block - self.mean_)
 
     def _project_each(self, centred: NDArray[np.float64]) -> NDArray[np.float64]:
         each: NDArray[np.float64] = np.matmul(centred[:, np.newaxis, :], self.projection_)[:, 0, :]
         return each
 
-    def _bits(self, block: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The bits of `_project`, by a matrix product and a second look at close calls.
+    def _bits_block(self, block: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """The bits of `_project_block`, by a matrix product and a second look at close calls.
 
         Proof: a sum of d products in any order, fused or not, is within d u / (1 - d u) times
         sum |x_i w_i| <= |x| |w| of the true one, u = 2^-53. So two of them differ by at most twice
@@ -251,9 +254,9 @@ class LinearHasher(Hasher):
         lengths = np.linalg.norm(centred, axis=1)[:, np.newaxis] + 1e-150
         share = 4 * (centred.shape[1] + 8) * 2.0**-53
         slack = share * lengths * np.linalg.norm(self.projection_, axis=0) + 1e-290
-        bits: NDArray[np.bool_] = projected > self.threshold_
-        certain = np.abs(projected - self.threshold_) > slack
+        bits: NDArray[np.bool_] = projected > self.thresholds_
+        certain = np.abs(projected - self.thresholds_) > slack
         close = np.flatnonzero(~certain.all(axis=1))
         if len(close):
-            bits[close] = self._project_each(centred[close]) > self.threshold_
+            bits[close] = self._project_each(centred[close]) > self.thresholds_
         return bits

@@ -23,6 +23,8 @@ class Estimator:
     # be saved lists its arrays itself, so that nothing derived from it is taken for it.
     _counts: ClassVar[tuple[str, ...]] = ("n_bits_",)
     _learned: ClassVar[dict[str, Shape]]
+    # What an array is called in the file, where that is not the name of the attribute.
+    _stored_names: ClassVar[dict[str, str]] = {}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 scikit-learn's
         """The parameters by name; `deep` changes nothing, as no parameter is an estimator.

@@ -101,7 +101,8 @@ def to_bytes(estimator: Estimator) -> bytes:
     for name in estimator._counts:
         arrays[name] = np.array(getattr(estimator, name), np.int64)
     for name in estimator._sizes():
-        arrays[name] = np.ascontiguousarray(getattr(estimator, name))
+        stored = estimator._stored_names.get(name, name)
+        arrays[stored] = np.ascontiguousarray(getattr(estimator, name))
     made = io.BytesIO()
     np.savez(made, **arrays)
     return made.getvalue()
@@ -204,9 +205,10 @@ class _Reader:
         for name, value in counts.items():
             setattr(made, name, value)
         shapes = made._sizes()
+        stored = {name: made._stored_names.get(name, name) for name in shapes}
         for name, shape in shapes.items():
-            setattr(made, name, self.floats(name, shape, counts))
-        strange = self.arrays.keys() - {_ABOUT, *counts, *shapes}
+            setattr(made, name, self.floats(stored[name], shape, counts))
+        strange = self.arrays.keys() - {_ABOUT, *counts, *stored.values()}
         if strange:
             self.fail(f"{kind.__name__} has no {min(strange)}")
         return made

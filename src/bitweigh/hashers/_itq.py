@@ -42,7 +42,7 @@ class ITQ(LinearHasher):
     mean_ : float64 (n_features,)
     projection_ : float64 (n_features, n_bits)
         P R, orthonormal columns.
-    threshold_ : float64 (n_bits,)
+    thresholds_ : float64 (n_bits,)
         Zeros.
     quantisation_errors_ : float64 (n_rounds,)
         ``||B - V R||`` in each round, once B is taken. Never rises.
@@ -66,7 +66,7 @@ class ITQ(LinearHasher):
     _learned: ClassVar[dict[str, Shape]] = {
         "mean_": ("n_features_in_",),
         "projection_": ("n_features_in_", "n_bits_"),
-        "threshold_": ("n_bits_",),
+        "thresholds_": ("n_bits_",),
         "quantisation_errors_": (None,),
     }
 
@@ -105,7 +105,7 @@ class ITQ(LinearHasher):
         rotation, errors = _rotate(projected, _random_rotation(n_bits, generator), n_rounds)
         self.mean_ = mean
         self.projection_ = np.ascontiguousarray(components @ rotation)
-        self.threshold_ = np.zeros(n_bits)
+        self.thresholds_ = np.zeros(n_bits)
         self.quantisation_errors_ = errors
 
 

@@ -34,7 +34,7 @@ class LSH(LinearHasher):
     mean_ : float64 (n_features,)
     projection_ : float64 (n_features, n_bits)
         W transposed.
-    threshold_ : float64 (n_bits,)
+    thresholds_ : float64 (n_bits,)
         Zeros.
     n_features_in_, n_bits_ : int
 
@@ -52,7 +52,7 @@ class LSH(LinearHasher):
     _learned: ClassVar[dict[str, Shape]] = {
         "mean_": ("n_features_in_",),
         "projection_": ("n_features_in_", "n_bits_"),
-        "threshold_": ("n_bits_",),
+        "thresholds_": ("n_bits_",),
     }
 
     def __init__(
@@ -73,4 +73,4 @@ class LSH(LinearHasher):
         self.mean_ = mean_of(rows)
         weights = generator.standard_normal((n_bits, rows.shape[1]))
         self.projection_ = np.ascontiguousarray(weights.T)
-        self.threshold_ = np.zeros(n_bits)
+        self.thresholds_ = np.zeros(n_bits)

@@ -35,7 +35,7 @@ class Sign(Hasher):
 
     Attributes
     ----------
-    threshold_ : float64 (n_bits,)
+    thresholds_ : float64 (n_bits,)
     n_features_in_, n_bits_ : int
         The same number.
 
@@ -51,7 +51,7 @@ class Sign(Hasher):
 
     """
 
-    _learned: ClassVar[dict[str, Shape]] = {"threshold_": ("n_bits_",)}
+    _learned: ClassVar[dict[str, Shape]] = {"thresholds_": ("n_bits_",)}
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class Sign(Hasher):
     def _learn(self, rows: NDArray[Any], n_bits: int, generator: np.random.Generator) -> None:  # noqa: ARG002
         for _ in blocks(rows):  # refuses what is not finite
             pass
-        self.threshold_ = np.zeros(n_bits)
+        self.thresholds_ = np.zeros(n_bits)
         if self.threshold == "median":
             for first in range(0, n_bits, 64):  # a few columns at a time, to save memory
                 columns = rows[:, first : first + 64].astype(np.float64)
-                self.threshold_[first : first + 64] = np.median(columns, axis=0)
+                self.thresholds_[first : first + 64] = np.median(columns, axis=0)
 
-    def _project(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _project_block(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         return block

@@ -12,7 +12,7 @@ from bitweigh.weighers._base import Weigher
 from bitweigh.weighers._inner_product import InnerProduct
 from bitweigh.weighers._wh import Wh
 
-__all__ = ["Asym", "InnerProduct", "Wh", "load"]
+__all__ = ["Asym", "InnerProduct", "Weigher", "Wh", "load"]
 
 KINDS: tuple[type[Weigher], ...] = (Asym, InnerProduct, Wh)
 

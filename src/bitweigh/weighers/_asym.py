@@ -65,7 +65,7 @@ class Asym(Weigher):
         projected : float32 or float64 (n, n_bits)
             Projections of training rows.
         thresholds : float32 or float64 (n_bits,), optional
-            The hasher's ``threshold_``; zeros if not given.
+            The hasher's ``thresholds_``; zeros if not given.
 
         Returns
         -------
@@ -107,7 +107,7 @@ class Asym(Weigher):
         means: dict[str, Shape] = {"means_": ("n_bits_", 2)}
         return {**self._learned, **(means if variant == "expectation" else {})}
 
-    def _costs(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _costs_block(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.variant_ == "expectation":
             gaps: NDArray[np.float64] = queries[:, :, np.newaxis] - self.means_
             return gaps**2

@@ -16,7 +16,7 @@ __all__ = ["Weigher", "as_projected"]
 
 
 class Weigher(Estimator, ABC):
-    """A weigher: its own `fit`, and `_costs` of several queries."""
+    """A weigher: its own `fit`, and `_costs_block` of several queries."""
 
     n_bits_: int
     thresholds_: NDArray[np.float64]
@@ -54,12 +54,12 @@ class Weigher(Estimator, ABC):
                 f"{queries.shape}"
             )
         _need_finite(queries, "projected_queries")
-        made = self._costs(np.atleast_2d(queries).astype(np.float64))
+        made = self._costs_block(np.atleast_2d(queries).astype(np.float64))
         return made[0] if queries.ndim == 1 else made
 
     @abstractmethod
-    def _costs(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Costs (nq, n_bits, 2) of projected queries (nq, n_bits)."""
+    def _costs_block(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Costs (nq, n_bits, 2) of projected queries (nq, n_bits) that were checked."""
 
     def _where_bits_differ(
         self, queries: NDArray[np.float64], weights: NDArray[np.float64]

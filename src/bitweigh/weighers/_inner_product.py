@@ -46,7 +46,7 @@ class InnerProduct(Weigher):
         projected : float32 or float64 (n, n_bits)
             Projections of training rows.
         thresholds : float32 or float64 (n_bits,), optional
-            The hasher's ``threshold_``; zeros if not given.
+            The hasher's ``thresholds_``; zeros if not given.
 
         Returns
         -------
@@ -64,5 +64,5 @@ class InnerProduct(Weigher):
         self.n_bits_ = len(self.thresholds_)
         return self
 
-    def _costs(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _costs_block(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
         return inner_product(queries - self.thresholds_).astype(np.float64)

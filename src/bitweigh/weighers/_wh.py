@@ -83,7 +83,7 @@ class Wh(Weigher):
         projected : float32 or float64 (n, n_bits)
             A hasher's projections of training rows, n >= 2.
         thresholds : float32 or float64 (n_bits,), optional
-            The hasher's ``threshold_``; zeros if not given.
+            The hasher's ``thresholds_``; zeros if not given.
         vectors : real numbers (n, d), optional
             The same rows before hashing, in which neighbours are looked for; the projections
             themselves if not given. The time taken is that of ``n_rows * n`` distances.
@@ -117,7 +117,7 @@ class Wh(Weigher):
         self.n_bits_ = len(own)
         return self
 
-    def _costs(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _costs_block(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
         weights = log_odds(np.abs(queries - self.thresholds_) / self.sigmas_)
         return self._where_bits_differ(queries, weights)
 

@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh import Index
+from bitweigh import VectorIndex
 from bitweigh.hashers import ITQ
-from bitweigh.weighers import Asym
 from bitweigh_experiments.demo.model import Floats
 
-__all__ = ["FIRST", "Collection", "Hashed", "as_unit"]
+__all__ = ["FIRST", "Collection", "as_unit"]
 
 # Rows that are embedded before the first answer, and that hashers learn from: a second's worth.
 FIRST = 8192
@@ -26,21 +25,6 @@ ROUNDS = 20
 # Rows that are embedded and added at a time: how long a search may have to wait is below a tenth of
 # a second, how long stopping may take about a second.
 BLOCK = 2048
-
-
-class Hashed:
-    """Codes of one length: what makes them, weighs their bits and searches them."""
-
-    def __init__(self, n_bits: int, sample: Floats) -> None:
-        """Learn from some vectors; none are added."""
-        self.n_bits = n_bits
-        self.hasher = ITQ(n_bits, n_rounds=ROUNDS).fit(sample)
-        self.weigher = Asym().fit(self.hasher.project(sample), self.hasher.threshold_)
-        self.index = Index(n_bits)
-
-    def add(self, vectors: Floats) -> None:
-        """Add vectors; their ids are the next row numbers."""
-        self.index.add(self.hasher.transform(vectors))
 
 
 class Collection:
@@ -86,7 +70,7 @@ class Collection:
         self.n_ready = 0
         self._write(first)
         self.sample = self.vectors[: min(FIRST, len(first))]
-        self._hashed = {n_bits: Hashed(n_bits, self.sample)}
+        self._hashed = {n_bits: self._learned(n_bits)}
         self._hashed[n_bits].add(self.vectors[: len(first)])
         self.n_ready = len(first)
 
@@ -113,16 +97,20 @@ class Collection:
         if self._thread is not None:
             self._thread.join()
 
-    def hashed(self, n_bits: int) -> Hashed:
-        """Codes of this length of the rows that are there, made when first asked for.
+    def hashed(self, n_bits: int) -> VectorIndex:
+        """An index with codes of this length for the rows that are ready, made on first use.
 
-        Only those of the length given at the start grow with the collection.
+        Only the one of the length given at the start grows with the collection.
         """
         if n_bits not in self._hashed:
-            made = Hashed(n_bits, self.sample)
-            made.add(self.vectors[: self.n_ready])
-            self._hashed[n_bits] = made
+            index = self._learned(n_bits)
+            index.add(self.vectors[: self.n_ready])
+            self._hashed[n_bits] = index
         return self._hashed[n_bits]
+
+    def _learned(self, n_bits: int) -> VectorIndex:
+        """An empty index that has learned from the sample."""
+        return VectorIndex(hasher=ITQ(n_bits, n_rounds=ROUNDS)).fit(self.sample)
 
     def _embed_the_others(self) -> None:
         (hashed,) = self._hashed.values()

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh import costs, reference
+from bitweigh import VectorIndex, costs, reference
 from bitweigh.evaluation import precision_at_k
-from bitweigh_experiments.demo.collection import Collection, Hashed
+from bitweigh.hashers import Hasher
+from bitweigh_experiments.demo.collection import Collection
 from bitweigh_experiments.demo.model import Floats
 
 __all__ = ["WAYS", "Answer", "Found", "Line", "Summary", "compare", "cosine_top", "summarise"]
@@ -78,11 +79,12 @@ def compare(collection: Collection, query: str, vector: Floats, n_bits: int, k: 
         vectors = collection.vectors[: collection.n_ready]
         hashed = collection.hashed(n_bits)
         k = min(k, len(vectors))
-        code_bytes = round(hashed.index.memory().total / len(vectors))
+        codes, hasher = hashed.index, hashed.hasher
+        code_bytes = round(codes.memory().total / len(vectors))
         searches: list[tuple[int, Callable[[], Ids]]] = [
             (vectors[0].nbytes, lambda: cosine_top(vectors, vector, k)),
-            (code_bytes, lambda: hashed.index.search(_weighted(hashed, vector), k, threads=1).ids),
-            (code_bytes, lambda: hashed.index.search(_plain(hashed, vector), k, threads=1).ids),
+            (code_bytes, lambda: hashed.search(vector, k, threads=1).ids),
+            (code_bytes, lambda: codes.search(_plain(hasher, vector), k, threads=1).ids),
         ]
         timed = [_timed(search) for _, search in searches]
         n_rows = len(vectors)
@@ -126,12 +128,8 @@ def summarise(
     return Summary(collection.n_ready, len(queries), k, tuple(lines), exact)
 
 
-def _weighted(hashed: Hashed, vector: Floats) -> NDArray[np.float64]:
-    return hashed.weigher.costs(hashed.hasher.project(vector[np.newaxis])[0])
-
-
-def _plain(hashed: Hashed, vector: Floats) -> NDArray[np.float64]:
-    return costs.hamming(hashed.hasher.transform(vector[np.newaxis])[0], hashed.n_bits)
+def _plain(hasher: Hasher, vector: Floats) -> NDArray[np.float64]:
+    return costs.hamming(hasher.transform(vector[np.newaxis])[0], hasher.n_bits_)
 
 
 def _timed(search: Callable[[], Ids]) -> tuple[float, Ids]:
@@ -156,12 +154,11 @@ def _line(answers: Sequence[Answer], place: int) -> Line:
     )
 
 
-def _is_exact(hashed: Hashed, vectors: Floats, k: int) -> bool:
+def _is_exact(hashed: VectorIndex, vectors: Floats, k: int) -> bool:
     """Whether ids and distances of weighted searches are the definition's, to the last bit."""
-    own = hashed.weigher.costs(hashed.hasher.project(vectors))
-    found = hashed.index.search(own, k)
-    codes = hashed.index.codes_of(np.arange(len(hashed.index)))
-    expected = reference.search(codes, own, k)
+    found = hashed.search(vectors, k)
+    codes = hashed.index.codes_of(np.arange(len(hashed)))
+    expected = reference.search(codes, hashed.costs(vectors), k)
     return (
         np.array_equal(found.ids, expected.ids)
         and found.distances.tobytes() == expected.distances.tobytes()

@@ -163,7 +163,7 @@ def _hashed(
     fitted = maker.project(training)
     for weigher in weighers:
         if weigher == "Asym":
-            costs = Asym().fit(fitted, maker.threshold_).costs(projected)
+            costs = Asym().fit(fitted, maker.thresholds_).costs(projected)
         else:
-            costs = Wh(seed=seed).fit(fitted, maker.threshold_, vectors=training).costs(projected)
+            costs = Wh(seed=seed).fit(fitted, maker.thresholds_, vectors=training).costs(projected)
         yield Setting(facts.role, hasher, weigher, bits, codes, query_codes, costs, stage.truth)

@@ -1,0 +1,44 @@
+"""From rows to codes and to costs. Rows are checked here, once, and not looked at again."""
+# ruff: noqa: N803 Q as X is scikit-learn's
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh._checks import as_array
+from bitweigh._vectors.state import VectorState
+from bitweigh.hashers._vectors import as_vectors, blocks, unit_rows
+
+__all__ = ["as_queries", "cost_blocks", "row_blocks"]
+
+
+def as_queries(state: VectorState, Q: object) -> tuple[NDArray[Any], bool]:
+    """Queries (nq, n_features), not yet known to be finite, and whether a single one came."""
+    array = as_array(Q, "Q")
+    single = array.ndim == 1
+    rows = array[np.newaxis] if single else array
+    return as_vectors(rows, "VectorIndex", state.hasher.n_features_in_, name="Q"), single
+
+
+def row_blocks(
+    state: VectorState, vectors: NDArray[Any], name: str
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """The rows as a hasher takes them, in blocks, each with the number of its first row.
+
+    Raises ValueError for a row that is not finite or, with "cosine", all zeros.
+    """
+    for first, block in blocks(vectors, state.index.n_bits, name=name):
+        yield first, unit_rows(block, first, name=name) if state.metric == "cosine" else block
+
+
+def cost_blocks(
+    state: VectorState, queries: NDArray[Any]
+) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64]]]:
+    """Blocks of queries: which ones, the queries themselves (m, n_features), and their costs."""
+    for first, block in row_blocks(state, queries, "Q"):
+        costs = state.weigher._costs_block(state.hasher._project_block(block))
+        yield slice(first, first + len(block)), block, np.ascontiguousarray(costs, np.float64)
