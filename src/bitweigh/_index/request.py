@@ -15,12 +15,12 @@ from bitweigh._results import RangeResult, SearchResult, SearchStats
 from bitweigh.errors import LimitError
 from bitweigh.typing import Method
 
-__all__ = ["METHODS", "Request", "in_order", "nearest", "search_options", "within"]
+__all__ = ["MAX_LIMIT", "METHODS", "Request", "in_order", "nearest", "search_options", "within"]
 
 METHODS = get_args(Method)
 _N_COUNTERS = len(SearchStats._fields)
 _FIRST_NEIGHBOURS = 16
-_MAX_LIMIT = 2**62
+MAX_LIMIT = 2**62
 
 
 class Request(NamedTuple):
@@ -43,7 +43,7 @@ def search_options(
         max_threads = _system.default_threads()
     else:
         max_threads = as_integer(threads, "threads", 1, _system.MAX_THREADS)
-    max_rows = _MAX_LIMIT if limit is None else as_integer(limit, "limit", 0, _MAX_LIMIT)
+    max_rows = MAX_LIMIT if limit is None else as_integer(limit, "limit", 0, MAX_LIMIT)
     return _engine_options(method, max_threads, threads is None, max_rows)
 
 
