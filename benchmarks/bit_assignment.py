@@ -22,7 +22,7 @@ from sklearn.datasets import load_digits
 import bitweigh
 from benchmarks import machine, report
 from bitweigh._index.bands import BandLayout, BandOptions, contiguous_layout, spread_layout
-from bitweigh._index.segments import Part, Segment
+from bitweigh._index.segments import LiveSegment, Segment
 from bitweigh._index.state import State
 from bitweigh.hashers import ITQ, LSH
 from bitweigh.hashers._base import Hasher
@@ -104,7 +104,7 @@ def index_with(codes: NDArray[np.uint8], n_bits: int, layout: BandLayout) -> bit
     """An index whose only segment has these bands: what `Index` itself would not let one choose."""
     index = bitweigh.Index(n_bits)
     segment = Segment.build(codes, np.arange(len(codes)), n_bits, layout, index.bitorder)
-    index._state = State((Part(segment),), None, len(codes))
+    index._state = State((LiveSegment(segment),), None, len(codes))
     return index
 
 

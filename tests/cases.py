@@ -64,17 +64,17 @@ class Setting:
             band_bits=self.band_bits,
             build="manual" if self.method == "scan" else "auto",
         )
-        index._kernel = self.kernel
-        index._tuning.warm_up_rows = self.warm_up_rows
-        index._tuning.warm_up_per_k = 1 if self.warm_up_rows == 32 else 8
-        index._tuning.narrow_max_bits = self.narrow_max_bits
+        index._engine.kernel = self.kernel
+        index._engine.tuning.warm_up_rows = self.warm_up_rows
+        index._engine.tuning.warm_up_per_k = 1 if self.warm_up_rows == 32 else 8
+        index._engine.tuning.narrow_max_bits = self.narrow_max_bits
         # 256 stands for the defaults.
-        index._tuning.narrow_max_scan_bits = (
+        index._engine.tuning.narrow_max_scan_bits = (
             160 if self.narrow_max_bits == 256 else self.narrow_max_bits
         )
-        index._tuning.first_round_cost = self.first_round_cost
-        index._tuning.least_scan_factor = self.least_scan_factor
-        index._tuning.least_scan_cost_per_k = self.least_scan_factor
+        index._engine.tuning.first_round_cost = self.first_round_cost
+        index._engine.tuning.least_scan_factor = self.least_scan_factor
+        index._engine.tuning.least_scan_cost_per_k = self.least_scan_factor
         index._policy.banded_rows = 1
         if self.segment_rows is not None:
             # At most 40 segments: more of them take long to build and reach no other path.

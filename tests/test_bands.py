@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 import bitweigh
 from bitweigh._index.bands import BandLayout, BandOptions, layout_of
-from bitweigh._index.request import Request
+from bitweigh._index.request import METHODS, Request
 from bitweigh._index.segments import Segment
-from bitweigh.index import METHODS
 from bitweigh.typing import BitOrder, Codes, Method
 
 

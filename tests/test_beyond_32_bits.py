@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bitweigh
-from bitweigh._index.segments import Part, Segment
+from bitweigh._index.segments import LiveSegment, Segment
 from bitweigh._index.state import State
 
 TILE_ROWS = 1 << 26
@@ -54,7 +54,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> bitweigh.Index:
     codes.tofile(path)
     # Codes of one byte lie in their blocks as they come.
     blocks = tiled(path, SEGMENT_ROWS)
-    parts = [Part(Segment(8, blocks, range(base, base + SEGMENT_ROWS), None)) for base in BASES]
+    parts = [
+        LiveSegment(Segment(8, blocks, range(base, base + SEGMENT_ROWS), None)) for base in BASES
+    ]
     index = bitweigh.Index(8, memory_limit=0)
     index._state = State(tuple(parts), None, BASES[-1] + SEGMENT_ROWS)
     return index

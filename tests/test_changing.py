@@ -303,3 +303,14 @@ def test_too_many_neighbours_of_a_code_are_refused_by_the_number_that_came(
 ) -> None:
     with pytest.raises(ValueError, match=f"k must be from 1 to {most}, got {most + 1}"):
         filled().search_by_id(10, most + 1, include_self=include_self)
+
+
+def test_memory_counts_the_masks_that_a_removal_writes() -> None:
+    index = bitweigh.Index(8, build="manual")
+    index.add(np.zeros((300_000, 1), dtype=np.uint8))
+    index.remove([5])
+    page = 131_072 // 8  # a bit for each row of a page
+    assert index.memory().removed == page
+    index.remove([6, 299_999])
+    last_page = -(-(300_000 - 2 * 131_072) // 32) * 4
+    assert index.memory().removed == page + last_page

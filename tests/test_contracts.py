@@ -109,7 +109,7 @@ def test_all_kernels_let_the_same_rows_through(case: Case, setting: Setting) -> 
     index = setting.index(case)
     counts = []
     for kernel in KERNELS:
-        index._kernel = kernel
+        index._engine.kernel = kernel
         counts.append(
             index.search(case.costs, case.k, threads=1, method=setting.method, stats=True).stats
         )
@@ -197,7 +197,7 @@ def test_equal_distances_go_to_the_lowest_id_wherever_its_row_is() -> None:
     codes = np.zeros((5000, 8), dtype=np.uint8)
     ids = np.random.default_rng(0).permutation(5000)
     index = bitweigh.Index(64)
-    index._tuning.warm_up_rows = 32
+    index._engine.tuning.warm_up_rows = 32
     index._policy.segment_rows = 700
     index.add(codes, ids)
     assert index.search(np.ones((64, 2)), 40).ids.tolist() == list(range(40))

@@ -195,7 +195,7 @@ def test_saved_embeddings_are_loaded_again(tmp_path: Path, mmap: bool) -> None:
 
 def test_an_index_of_the_other_bit_order_is_not_taken_for_embeddings(tmp_path: Path) -> None:
     bitweigh.Index(16, bitorder="little").save(tmp_path / "little")
-    with pytest.raises(ValueError, match=r"bitorder='little'.*open it with bitweigh\.load"):
+    with pytest.raises(ValueError, match=r"bitorder='little'.*open it with bitweigh\.Index\.load"):
         BinaryEmbeddings.load(tmp_path / "little")
 
 

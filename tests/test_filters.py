@@ -112,3 +112,30 @@ def test_numbers_that_no_id_can_be_are_ignored() -> None:
     huge = np.array([1, 2**64 - 1], dtype=np.uint64)
     assert index.search(np.ones((8, 2)), 2, allow=huge).ids.tolist() == [1, -1]
     assert index.search(np.ones((8, 2)), 2, deny=[-5, 0]).ids.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["allow", "deny"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_flags_equal_the_ids_that_they_name(name: str, shuffled: bool) -> None:
+    rng = np.random.default_rng(5)
+    ids = np.arange(7, 3007)
+    index = bitweigh.Index(8)
+    index.add(np.zeros((3000, 1), np.uint8), rng.permutation(ids) if shuffled else ids)
+    index.remove(ids[100:200])
+    flags = rng.random(2000) < 0.3
+    costs = np.ones((8, 2))
+    by_flags = index.search(costs, 3000, **{name: flags})
+    assert_same(by_flags, index.search(costs, 3000, **{name: np.flatnonzero(flags)}))
+    # Not one of its own memory, and not next to each other.
+    assert_same(by_flags, index.search(costs, 3000, **{name: np.repeat(flags, 2)[::2]}))
+
+
+def test_a_removed_row_is_not_allowed_again() -> None:
+    index = bitweigh.Index(8)
+    index.add(np.zeros((500, 1), dtype=np.uint8))
+    index.remove([3, 400])
+    assert index.search(np.ones((8, 2)), 3, allow=[3, 4, 400]).ids.tolist() == [4, -1, -1]
+    flags = np.zeros(500, dtype=np.bool_)
+    flags[[3, 4, 400]] = True
+    assert index.search(np.ones((8, 2)), 3, allow=flags).ids.tolist() == [4, -1, -1]
+    assert index.search(np.ones((8, 2)), 500, deny=~flags).ids.tolist() == [4] + [-1] * 499

@@ -40,8 +40,8 @@ def exercise(index: bitweigh.Index) -> None:
     """Everything that reads what came from files."""
     rng = np.random.default_rng(0)
     costs = rng.standard_normal((index.n_bits, 2))
-    index._tuning.warm_up_rows = 32
-    index._tuning.least_scan_factor = index._tuning.least_scan_cost_per_k = 0.0
+    index._engine.tuning.warm_up_rows = 32
+    index._engine.tuning.least_scan_factor = index._engine.tuning.least_scan_cost_per_k = 0.0
     for method in ("scan", "probe", "auto"):
         index.search(costs, 7, method=method)
         index.search(np.zeros((index.n_bits, 2)), 300, method=method)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
+import textwrap
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -66,6 +71,41 @@ def test_counters_of_the_engine_are_the_fields_of_the_stats() -> None:
     from bitweigh import _core
 
     assert _core.counter_names == bitweigh.SearchStats._fields
+
+
+def test_each_counter_says_what_it_counts() -> None:
+    (stats,) = ast.parse(textwrap.dedent(inspect.getsource(bitweigh.SearchStats))).body
+    assert isinstance(stats, ast.ClassDef)
+    documented = [
+        field.target.id
+        for field, text in itertools.pairwise(stats.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+    ]
+    assert tuple(documented) == bitweigh.SearchStats._fields
+
+
+def test_every_option_of_the_engine_is_set_by_name() -> None:
+    from bitweigh import _core
+    from bitweigh._index.request import search_options
+
+    options = search_options("probe", 3, 7)
+    fields = [name for name in vars(_core.SearchOptions) if not name.startswith("_")]
+    assert {name: getattr(options, name) for name in fields} == {
+        "method": _core.Method.probe,
+        "threads": 3,
+        "cap_threads": False,
+        "limit": 7,
+    }
+
+
+def test_threads_that_nobody_asked_for_are_as_many_as_the_work_is_worth() -> None:
+    from bitweigh._index.request import search_options
+
+    assert search_options().cap_threads
+    assert search_options().threads == bitweigh.info().threads
 
 
 def test_length_bits_and_repr(index: bitweigh.Index) -> None:

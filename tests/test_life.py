@@ -65,8 +65,8 @@ class Life(RuleBasedStateMachine):
         """With numbers so small that few rows reach every path."""
         growth = index._policy
         growth.tail_rows, growth.segment_rows, growth.banded_rows = self.growth
-        index._tuning.warm_up_rows, index._tuning.warm_up_per_k = 32, 1
-        index._tuning.least_scan_factor = index._tuning.least_scan_cost_per_k = 0.0
+        index._engine.tuning.warm_up_rows, index._engine.tuning.warm_up_per_k = 32, 1
+        index._engine.tuning.least_scan_factor = index._engine.tuning.least_scan_cost_per_k = 0.0
         self.index = index
 
     @invariant()

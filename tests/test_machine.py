@@ -26,7 +26,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_environment_forces_a_kernel(kernel: str) -> None:
-    code = "import bitweigh; print(bitweigh.info().kernel, bitweigh.Index(8)._kernel)"
+    code = "import bitweigh; print(bitweigh.info().kernel, bitweigh.Index(8)._engine.kernel)"
     assert python(code, BITWEIGH_KERNEL=kernel).stdout.split() == [kernel, kernel]
 
 

@@ -54,8 +54,10 @@ class Stress:
         self.index = bitweigh.Index(N_BITS)
         growth = self.index._policy
         growth.tail_rows, growth.segment_rows, growth.banded_rows = 16, 100, 40
-        self.index._tuning.warm_up_rows = 32
-        self.index._tuning.least_scan_factor = self.index._tuning.least_scan_cost_per_k = 0.0
+        self.index._engine.tuning.warm_up_rows = 32
+        self.index._engine.tuning.least_scan_factor = (
+            self.index._engine.tuning.least_scan_cost_per_k
+        ) = 0.0
         self.over = threading.Event()
         self.failures: list[str] = []
         self.counts = dict.fromkeys(["searches", "several", "changes", "compactions", "saves"], 0)

@@ -22,11 +22,11 @@ void widen(const nanobind::ndarray<const float, nanobind::c_contig, nanobind::de
     std::copy_n(values.data(), values.size(), widened.data());
 }
 
-void check_costs(const Costs& costs, bool single) {
+void check_costs(const double* costs, std::size_t n_queries, std::size_t n_bits, bool single) {
     const StandardFloatMode mode;
-    for (std::size_t q = 0; q < costs.shape(0); ++q) {
-        const double* own = costs.data() + q * costs.shape(1) * 2;
-        const CostFault fault = find_cost_fault(own, costs.shape(1));
+    for (std::size_t q = 0; q < n_queries; ++q) {
+        const double* own = costs + q * n_bits * 2;
+        const CostFault fault = find_cost_fault(own, n_bits);
         if (fault.kind == CostFault::Kind::none) continue;
         const std::string query = single ? "" : std::to_string(q);
         if (fault.kind == CostFault::Kind::too_large) {

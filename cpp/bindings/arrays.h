@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,19 +27,26 @@ using Blocks = Input<std::uint8_t, 1>;
 using Ids = Input<Id, 1>;
 using Costs = Input<double, 3>;
 
-// Objects that hold a T, as pointers to it; null for None.
+// A sequence of objects that hold a T.
 //
-// Arguments are no std::vector: nanobind converts those where nothing may be thrown, and so a lack
-// of memory would end the process.
+// Arguments are no std::vector and no std::shared_ptr: nanobind converts those where nothing may be
+// thrown, and so a lack of memory would end the process.
 template <class T>
 using Objects = nanobind::typed<nanobind::sequence, T>;
+
+// The T that an object holds, kept alive with the object; null for None. The last copy must be
+// dropped by a thread that has the GIL.
 template <class T>
-std::vector<const T*> pointers_of(const nanobind::sequence& objects) {
-    std::vector<const T*> pointers;
-    for (nanobind::handle object : objects) {
-        pointers.push_back(object.is_none() ? nullptr : nanobind::cast<const T*>(object));
-    }
-    return pointers;
+std::shared_ptr<const T> shared_from(nanobind::handle object) {
+    if (object.is_none()) return nullptr;
+    const T* held = nanobind::cast<const T*>(object);
+    return {held, [owner = nanobind::borrow(object)](const T*) {}};
+}
+template <class T>
+std::vector<std::shared_ptr<const T>> all_shared_from(const nanobind::sequence& objects) {
+    std::vector<std::shared_ptr<const T>> held;
+    for (nanobind::handle object : objects) held.push_back(shared_from<T>(object));
+    return held;
 }
 
 BitOrder order_named(const std::string& name);
@@ -48,10 +56,15 @@ BitOrder order_named(const std::string& name);
 void widen(const nanobind::ndarray<const float, nanobind::c_contig, nanobind::device::cpu>& values,
            const nanobind::ndarray<double, nanobind::c_contig, nanobind::device::cpu>& widened);
 
-// Raises ValueError for the first query with a fault, naming the place as the caller indexes it.
-void check_costs(const Costs& costs, bool single);
+// Raises ValueError for the first query with a fault, naming the place as the caller indexes it:
+// a single query without its number.
+void check_costs(const double* costs, std::size_t n_queries, std::size_t n_bits, bool single);
+inline void check_costs(const Costs& costs, bool single) {
+    check_costs(costs.data(), costs.shape(0), costs.shape(1), single);
+}
 
 // The functions and classes of the files of these names.
+void bind_search(nanobind::module_& m);
 void bind_segments(nanobind::module_& m);
 void bind_building(nanobind::module_& m);
 void bind_ranking(nanobind::module_& m);

@@ -3,18 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "bindings/arrays.h"
-#include "engine/denied_rows.h"
 #include "engine/id_column.h"
-#include "engine/id_lookup.h"
 #include "engine/segment.h"
 
 namespace bitweigh {
@@ -36,29 +32,6 @@ struct BandArrays {
             throw std::invalid_argument("the arrays of a band do not fit each other");
         }
     }
-};
-
-// Rows that a search may not return, and the masks they were made from.
-struct DeniedArrays {
-    std::optional<Input<std::uint32_t, 1>> masks;
-    DeniedRows rows;
-
-    DeniedArrays(std::size_t n, std::optional<Input<std::uint32_t, 1>> masks_in)
-        : masks(std::move(masks_in)), rows(n) {
-        if (!masks) return;
-        if (masks->shape(0) != blocks_of(n)) {
-            throw std::invalid_argument("there must be a mask for each 32 rows");
-        }
-        rows = DeniedRows(masks->data(), n);
-    }
-    DeniedArrays(std::optional<Input<std::uint32_t, 1>> masks_in, DeniedRows rows_in)
-        : masks(std::move(masks_in)), rows(std::move(rows_in)) {}
-};
-
-// Which rows of a segment a filter allows.
-struct AllowedArrays {
-    DeniedArrays denied;                            // all others
-    std::optional<Input<std::uint32_t, 1>> blocks;  // where they are few: those with any, ascending
 };
 
 // Ids that are not stored: each is one more than the last.
@@ -108,11 +81,12 @@ struct SegmentArrays {
         }
         check_blocks(blocks);
         std::vector<bool> covered(n_bits);
-        for (const BandArrays* band : pointers_of<BandArrays>(bands_in)) {
+        for (const auto& band : all_shared_from<BandArrays>(bands_in)) {
             if (!band) throw std::invalid_argument("a band must not be None");
             add_band(*band, n_bits, covered);
         }
-        view = {{blocks.data(), column_of(ids), rows, nullptr}, bands};
+        view = {
+            {blocks.data(), column_of(ids), rows, nullptr}, bands, by_id ? by_id->data() : nullptr};
     }
     // The view points into `bands`.
     SegmentArrays(const SegmentArrays&) = delete;
@@ -141,72 +115,6 @@ private:
                          band.starts.data(),
                          {band.blocks.data(), column_of(ids), size_of(ids),
                           band.rows ? band.rows->data() : nullptr}});
-    }
-};
-
-// Segments as a search sees them, with rows that it may not return.
-class DeniedSegments {
-public:
-    DeniedSegments() = default;
-    DeniedSegments(const DeniedSegments&) = delete;
-    DeniedSegments& operator=(const DeniedSegments&) = delete;
-
-    void push_back(const SegmentArrays& segment, const DeniedArrays* denied) {
-        Segment& view = views_.emplace_back(segment.view);
-        if (denied == nullptr) return;
-        if (denied->rows.rows() != view.rows) {
-            throw std::invalid_argument("there must be a mask for each row of a segment");
-        }
-        // A view points to its bands, whose place in memory never changes.
-        auto& bands = bands_.emplace_back(std::make_unique<std::vector<Band>>(segment.bands));
-        view.denied = denied->rows.view();
-        view.denied_rows = denied->rows.count();
-        for (Band& band : *bands) band.rows.denied = view.denied;
-        view.bands = *bands;
-    }
-    Segment& back() { return views_.back(); }
-    std::span<const Segment> views() const { return views_; }
-
-private:
-    std::vector<Segment> views_;
-    std::vector<std::unique_ptr<std::vector<Band>>> bands_;
-};
-
-struct RowPlace {
-    std::size_t segment;
-    Row row;
-};
-
-// The segments of one state: made once, since a search may take microseconds. What it was made from
-// must outlive it.
-struct SegmentList {
-    std::vector<const SegmentArrays*> arrays;
-    std::vector<const DeniedArrays*> removed;  // null where nothing was
-    DeniedSegments segments;
-
-    SegmentList(const Objects<SegmentArrays>& arrays_in, const nanobind::sequence& removed_in)
-        : arrays(pointers_of<SegmentArrays>(arrays_in)),
-          removed(pointers_of<DeniedArrays>(removed_in)) {
-        if (arrays.size() != removed.size()) {
-            throw std::invalid_argument("there must be removed rows, or none, for each segment");
-        }
-        for (std::size_t s = 0; s < arrays.size(); ++s) {
-            if (!arrays[s]) throw std::invalid_argument("a segment must not be None");
-            segments.push_back(*arrays[s], removed[s]);
-        }
-    }
-
-    // Where the row with this id is, unless it was removed.
-    std::optional<RowPlace> find(Id wanted) const {
-        for (std::size_t s = 0; s < arrays.size(); ++s) {
-            const Segment& view = segments.views()[s];
-            const Row* by_id = arrays[s]->by_id ? arrays[s]->by_id->data() : nullptr;
-            const std::size_t row = find_row(view.ids, by_id, view.rows, wanted);
-            if (row < view.rows && !view.denied.has(static_cast<Row>(row))) {
-                return RowPlace{s, static_cast<Row>(row)};
-            }
-        }
-        return std::nullopt;
     }
 };
 

@@ -1,14 +1,16 @@
-// Segments, bands, removed rows and filters for Python: classes that hold arrays, and lookups by
-// id.
+// Segments, bands, row masks and sets of segments for Python: objects that keep the arrays alive
+// which the engine reads.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/variant.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -16,8 +18,10 @@
 #include "bindings/arrays.h"
 #include "bindings/interruptible.h"
 #include "bindings/segment_arrays.h"
+#include "bindings/segment_set_object.h"
 #include "engine/bits.h"
-#include "engine/id_lookup.h"
+#include "engine/row_mask.h"
+#include "engine/segment_set.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -29,63 +33,103 @@ namespace {
 // What a lookup of an id counts as towards the next look at Ctrl-C, in bytes.
 constexpr std::size_t lookup_bytes = 8192;
 
-void check_rows(const Input<Row, 1>& rows, std::size_t end) {
-    for (std::size_t i = 0; i < rows.shape(0); ++i) {
-        if (rows.data()[i] >= end) throw std::out_of_range("no such row");
+using Masks = Input<std::uint32_t, 1>;
+
+RowMask mask_from(const Masks& masks, std::size_t rows) {
+    if (masks.shape(0) != blocks_of(rows)) {
+        throw std::invalid_argument("there must be a mask for each 32 rows");
     }
+    const auto owner = std::make_shared<Masks>(masks);
+    return {std::shared_ptr<const std::uint32_t[]>(owner, masks.data()), rows};
 }
 
-void write_masks(const DeniedArrays& denied, const Output<std::uint32_t, 1>& masks) {
-    if (masks.shape(0) != blocks_of(denied.rows.rows())) {
+void write_masks(const RowMask& mask, const Output<std::uint32_t, 1>& masks) {
+    if (masks.shape(0) != blocks_of(mask.rows())) {
         throw std::invalid_argument("there must be a mask for each 32 rows");
     }
     for (std::size_t block = 0; block < masks.shape(0); ++block) {
-        masks.data()[block] = denied.rows.view().in(block);
+        masks.data()[block] = mask.view().denied_in(block);
     }
 }
 
-// The rows of a state by their ids. Those that were removed are not found.
-void locate(const SegmentList& list, const Ids& wanted, const Output<std::int32_t, 1>& segments,
-            const Output<Row, 1>& rows) {
-    if (segments.shape(0) != wanted.shape(0) || rows.shape(0) != wanted.shape(0)) {
+SegmentSetObject set_of(const nb::sequence& segments, const nb::sequence& removed) {
+    const auto arrays = all_shared_from<SegmentArrays>(segments);
+    const auto masks = all_shared_from<RowMask>(removed);
+    if (arrays.size() != masks.size()) {
+        throw std::invalid_argument("there must be removed rows, or none, for each segment");
+    }
+    std::size_t n_bytes = 0;
+    std::vector<SegmentSet::Member> members;
+    for (std::size_t s = 0; s < arrays.size(); ++s) {
+        if (!arrays[s]) throw std::invalid_argument("a segment must not be None");
+        if (s > 0 && arrays[s]->n_bytes != n_bytes) {
+            throw std::invalid_argument("segments have codes of different lengths");
+        }
+        n_bytes = arrays[s]->n_bytes;
+        members.push_back({{arrays[s], &arrays[s]->view}, masks[s]});
+    }
+    return {SegmentSet(std::move(members)), n_bytes};
+}
+
+std::span<const Id> span_of(const Ids& ids) {
+    return {ids.data(), ids.shape(0)};
+}
+
+FilterKind kind_of(bool deny) {
+    return deny ? FilterKind::deny : FilterKind::allow;
+}
+
+void locate(const SegmentSetObject& segments, const Ids& wanted,
+            const Output<std::int32_t, 1>& numbers, const Output<Row, 1>& rows) {
+    if (numbers.shape(0) != wanted.shape(0) || rows.shape(0) != wanted.shape(0)) {
         throw std::invalid_argument("the arrays do not fit each other");
     }
     run_checked(nullptr, [&](Checkpoint& checkpoint) {
         for (std::size_t i = 0; i < wanted.shape(0); ++i) {
-            const std::optional<RowPlace> place = list.find(wanted.data()[i]);
-            segments.data()[i] = place ? static_cast<std::int32_t>(place->segment) : -1;
-            rows.data()[i] = place ? place->row : 0;
+            const std::optional<RowLocation> location = segments.set.find(wanted.data()[i]);
+            numbers.data()[i] = location ? static_cast<std::int32_t>(location->segment) : -1;
+            rows.data()[i] = location ? location->row : 0;
             checkpoint.done(lookup_bytes);
         }
     });
 }
 
-// What is left of each segment that has rows with these ids, as pairs of its number and all rows
-// that are removed from it then. None where an id is in no segment, unless that may be.
-std::optional<std::vector<std::pair<std::size_t, DeniedArrays>>> remove_ids(const SegmentList& list,
-                                                                            const Ids& wanted,
-                                                                            bool may_miss) {
-    std::vector<std::vector<Row>> rows(list.arrays.size());
-    std::vector<std::pair<std::size_t, DeniedArrays>> removed;
-    bool missing = false;
+// Pairs of a segment's number and its new mask.
+nb::list remove_ids(const SegmentSetObject& segments, const Ids& ids, bool ignore_missing) {
+    Removal removal;
     run_checked(nullptr, [&](Checkpoint& checkpoint) {
-        for (std::size_t i = 0; i < wanted.shape(0) && !missing; ++i) {
-            const std::optional<RowPlace> place = list.find(wanted.data()[i]);
-            if (place) rows[place->segment].push_back(place->row);
-            missing = !place && !may_miss;
-            checkpoint.done(lookup_bytes);
-        }
+        removal = segments.set.remove(span_of(ids), checkpoint);
     });
-    if (missing) return std::nullopt;
-    for (std::size_t s = 0; s < rows.size(); ++s) {
-        if (rows[s].empty()) continue;
-        const DeniedArrays before = list.removed[s]
-                                        ? *list.removed[s]
-                                        : DeniedArrays(list.arrays[s]->view.rows, std::nullopt);
-        removed.emplace_back(
-            s, DeniedArrays(before.masks, before.rows.with(rows[s].data(), rows[s].size())));
+    if (removal.missing && !ignore_missing) {
+        PyErr_SetObject(PyExc_KeyError, nb::int_(ids.data()[*removal.missing]).ptr());
+        throw nb::python_error();
     }
-    return removed;
+    nb::list changes;
+    for (Removal::Change& change : removal.changes) {
+        changes.append(nb::make_tuple(change.segment, std::move(change.mask)));
+    }
+    return changes;
+}
+
+template <class Filter>
+SegmentSetObject filtered(const SegmentSetObject& segments, Filter filter) {
+    std::optional<SegmentSet> set;
+    run_checked(nullptr, [&](Checkpoint& checkpoint) { set.emplace(filter(checkpoint)); });
+    return {std::move(*set), segments.n_bytes};
+}
+
+SegmentSetObject filtered_by_ids(const SegmentSetObject& segments, const Ids& ids, bool deny) {
+    return filtered(segments, [&](Checkpoint& checkpoint) {
+        return segments.set.filtered_by_ids(span_of(ids), kind_of(deny), checkpoint);
+    });
+}
+
+SegmentSetObject filtered_by_flags(const SegmentSetObject& segments, const Input<bool, 1>& flags,
+                                   bool deny) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(flags.data());
+    return filtered(segments, [&](Checkpoint& checkpoint) {
+        return segments.set.filtered_by_flags({bytes, flags.shape(0)}, kind_of(deny), checkpoint);
+    });
 }
 
 void unpack(const SegmentArrays& segment, const Input<Row, 1>& rows,
@@ -94,7 +138,9 @@ void unpack(const SegmentArrays& segment, const Input<Row, 1>& rows,
     if (codes.shape(0) != rows.shape(0) || codes.shape(1) != segment.n_bytes) {
         throw std::invalid_argument("the array for the codes does not fit the rows");
     }
-    check_rows(rows, segment.view.rows);
+    for (std::size_t i = 0; i < rows.shape(0); ++i) {
+        if (rows.data()[i] >= segment.view.rows) throw std::out_of_range("no such row");
+    }
     run_checked(stop, [&](Checkpoint& checkpoint) {
         for (std::size_t first = 0; first < rows.shape(0); first += chunk_rows) {
             const std::size_t n = std::min(chunk_rows, rows.shape(0) - first);
@@ -124,34 +170,38 @@ void bind_segments(nb::module_& m) {
                       Objects<BandArrays>>(),
              "blocks"_a, "ids"_a, "by_id"_a.none(), "n_bits"_a, "bands"_a);
 
-    nb::class_<DeniedArrays>(m, "DeniedRows", "Rows that a search may not return; immutable.")
-        .def(nb::init<std::size_t, std::optional<Input<std::uint32_t, 1>>>(), "rows"_a,
-             "masks"_a.none() = nb::none(), "Of so many rows; masks have a bit for each.")
-        .def("write_masks", &write_masks, "masks"_a.noconvert(), "Write a bit for each row.")
-        .def_prop_ro("count", [](const DeniedArrays& self) { return self.rows.count(); })
-        .def_prop_ro("nbytes", [](const DeniedArrays& self) {
-            return self.rows.bytes() + (self.masks ? self.masks->nbytes() : 0);
-        });
-    nb::class_<AllowedArrays>(m, "Allowed", "Which rows of a segment a filter allows.")
+    nb::class_<RowMask>(m, "RowMask", "Which rows of a segment a search may return; immutable.")
         .def(
             "__init__",
-            [](AllowedArrays* self, const DeniedArrays& denied,
-               std::optional<Input<std::uint32_t, 1>> blocks) {
-                new (self) AllowedArrays{denied, std::move(blocks)};
+            [](RowMask* self, const Masks& masks, std::size_t rows) {
+                new (self) RowMask(mask_from(masks, rows));
             },
-            "denied"_a, "blocks"_a.none());
-    nb::class_<SegmentList>(m, "SegmentList", "Segments in the order of a search; immutable.")
-        .def(nb::init<Objects<SegmentArrays>, nb::sequence>(),
-             nb::sig("def __init__(self, segments: Sequence[Segment], "
-                     "removed: Sequence[DeniedRows | None]) -> None"),
-             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
-    m.def("locate", &locate, "segments"_a, "wanted"_a, "numbers"_a.noconvert(),
-          "rows"_a.noconvert(),
-          "Write the number of the segment and the row of each wanted id; -1 where it is in none.");
-    m.def(
-        "remove_ids", &remove_ids, "segments"_a, "wanted"_a, "may_miss"_a,
-        "The numbers of the segments that have these ids, each with its removed rows afterwards;\n"
-        "None where an id is in none, unless that may be.");
+            "masks"_a, "rows"_a, "A set bit denies a row; masks have 32 of them each.")
+        .def("write_masks", &write_masks, "masks"_a.noconvert(),
+             "Write a set bit for each denied row.")
+        .def_prop_ro("denied_rows", &RowMask::denied_rows)
+        .def_prop_ro("nbytes", &RowMask::bytes);
+
+    nb::class_<SegmentSetObject>(m, "SegmentSet", "Segments in the order of a search; immutable.")
+        .def(
+            "__init__",
+            [](SegmentSetObject* self, const nb::sequence& segments, const nb::sequence& removed) {
+                new (self) SegmentSetObject(set_of(segments, removed));
+            },
+            "segments"_a, "removed"_a,
+            nb::sig("def __init__(self, segments: Sequence[Segment], "
+                    "removed: Sequence[RowMask | None]) -> None"))
+        .def("locate", &locate, "ids"_a, "numbers"_a.noconvert(), "rows"_a.noconvert(),
+             "Write the number of the segment and the row of each id; -1 where it is in none.")
+        .def("remove", &remove_ids, "ids"_a, "ignore_missing"_a,
+             nb::sig("def remove(self, ids: NDArray[numpy.int64], ignore_missing: bool) -> "
+                     "list[tuple[int, RowMask]]"),
+             "The numbers of the segments that have these ids, each with its mask without them.\n"
+             "Raises KeyError for the first id that is in none, unless those are to be ignored.")
+        .def("filtered_by_ids", &filtered_by_ids, "ids"_a, "deny"_a,
+             "The set with only these ids allowed, or with them denied.")
+        .def("filtered_by_flags", &filtered_by_flags, "flags"_a, "deny"_a,
+             "The set with only the ids i allowed that have flags[i], or with them denied.");
     m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a.noconvert(),
           "stop"_a.none() = nb::none(),
           "Write the codes of the given rows into codes (len(rows), n_bytes).");

@@ -1,5 +1,6 @@
 #include "engine/range_search.h"
 
+#include <cstddef>
 #include <utility>
 
 namespace bitweigh {
@@ -25,12 +26,9 @@ private:
 
 }  // namespace
 
-std::vector<std::vector<Neighbour>> range_search(SearchRequest request, const double* radii,
-                                                 std::size_t limit, SearchCounters* counters,
+std::vector<std::vector<Neighbour>> range_search(const SearchRequest& request,
+                                                 SearchCounters* counters,
                                                  const InterruptCheck& check) {
-    request.k = every_row;
-    request.radii = radii;
-    request.limit = limit;
     AllWithin answers(request.n_queries, counters);
     search_in_tiles(request, answers, check);
     return std::move(answers.found);

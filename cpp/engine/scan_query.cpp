@@ -7,27 +7,6 @@
 
 namespace bitweigh {
 
-void SearchCounters::add(const SearchCounters& other) {
-    rows_scored_directly += other.rows_scored_directly;
-    rows_scanned += other.rows_scanned;
-    rows_scanned_wide += other.rows_scanned_wide;
-    candidates += other.candidates;
-    rescales += other.rescales;
-    capped_entries += other.capped_entries;
-    duplicates += other.duplicates;
-    probing.probes += other.probing.probes;
-    probing.empty_probes += other.probing.empty_probes;
-    probing.blocks_probed += other.probing.blocks_probed;
-    probing.rounds += other.probing.rounds;
-    probing.walks_again += other.probing.walks_again;
-    probing.exhausted_bands += other.probing.exhausted_bands;
-    probing.give_ups += other.probing.give_ups;
-    probing.predicted_cost += other.probing.predicted_cost;
-    probing.probing_cost += other.probing.probing_cost;
-    probing.scan_cost += other.probing.scan_cost;
-    nanoseconds += other.nanoseconds;
-}
-
 namespace {
 
 // Scoring a block by the definition takes about as long as scanning this many.

@@ -12,6 +12,7 @@
 
 #include "engine/bound_tables.h"
 #include "engine/cost_table.h"
+#include "engine/counters.h"
 #include "engine/parallel.h"
 #include "engine/scan/scan.h"
 #include "engine/segment.h"
@@ -20,36 +21,8 @@
 
 namespace bitweigh {
 
-// What probing did.
-struct ProbeCounters {
-    std::uint64_t probes = 0;           // keys looked up
-    std::uint64_t empty_probes = 0;     // of those, without a row
-    std::uint64_t blocks_probed = 0;    // blocks that the kernel looked at
-    std::uint64_t rounds = 0;           // plans made
-    std::uint64_t walks_again = 0;      // of a band that was walked before, to a higher limit
-    std::uint64_t exhausted_bands = 0;  // bands without a key left, which end a search
-    std::uint64_t give_ups = 0;         // segments scanned after all
-    // Nanoseconds by the estimates of tuning.h: all probing as first predicted with a bound, all
-    // probing done, and a scan of the same segments.
-    std::uint64_t predicted_cost = 0;
-    std::uint64_t probing_cost = 0;
-    std::uint64_t scan_cost = 0;
-};
-
-// What a query's search did. Counts depend on the number of threads; the answer does not.
-struct SearchCounters {
-    std::uint64_t rows_scored_directly = 0;  // without the kernel: small indexes, warm-up
-    std::uint64_t rows_scanned = 0;          // by the kernel
-    std::uint64_t rows_scanned_wide = 0;     // of those, with 16-bit sums
-    std::uint64_t candidates = 0;            // rows that the kernel let through
-    std::uint64_t rescales = 0;              // tables quantised anew because `worst` had halved
-    std::uint64_t capped_entries = 0;        // table entries too large for their 8 bits
-    std::uint64_t duplicates = 0;            // rows met again while they were kept
-    std::uint64_t nanoseconds = 0;           // by the clock; queries of a tile share theirs evenly
-    ProbeCounters probing;
-
-    void add(const SearchCounters& other);
-};
+// What probing counts beside scanning.
+using ProbeCounters = SearchCounters;
 
 // A distance that the K-th best of a query's whole search does not exceed, shared by the threads
 // that scan different rows for it. It only falls.
@@ -131,7 +104,7 @@ public:
     std::vector<Neighbour> take_sorted();
     // To be called once, when everything was scanned.
     SearchCounters counters();
-    ProbeCounters& probe_counters() { return counters_.probing; }
+    ProbeCounters& probe_counters() { return counters_; }
 
 private:
     // Whether a bound is known; brings the tables down to it.

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/denied_rows.h"
 #include "engine/id_column.h"
+#include "engine/row_mask.h"
 #include "engine/types.h"
 
 namespace bitweigh {
@@ -19,7 +19,7 @@ struct BlockRows {
     IdColumn ids;                // by row
     std::size_t rows;            // < max_segment_rows
     const Row* row_numbers;      // by position; null where positions are rows
-    DeniedPages denied = {};     // by row
+    RowMaskView mask = {};       // by row
 
     std::size_t n_blocks() const { return blocks_of(rows); }
 
@@ -29,7 +29,7 @@ struct BlockRows {
         const std::size_t left = rows - block * block_rows;
         const std::uint32_t existing =
             left >= block_rows ? ~std::uint32_t{0} : (std::uint32_t{1} << left) - 1;
-        return row_numbers ? existing : existing & ~denied.in(block);
+        return row_numbers ? existing : existing & ~mask.denied_in(block);
     }
 
     // Which rows of a block have an id less than `end`: a bit for each. Only where positions are
@@ -44,7 +44,7 @@ struct BlockRows {
     IdPlace id_at(std::size_t position) const {
         if (row_numbers == nullptr) return ids.place(position);
         const Row row = row_numbers[position];
-        if (row >= rows || denied.has(row)) return {};
+        if (row >= rows || mask.denies(row)) return {};
         return ids.place(row);
     }
 };
@@ -60,9 +60,9 @@ inline constexpr std::size_t max_band_bits = 24;
 
 struct Segment : BlockRows {
     std::span<const Band> bands;  // empty: to be scanned
-    std::size_t denied_rows = 0;  // that a search may not return
-    // Where few rows are not denied, the blocks that have any: the others need not be read. Null:
-    // all.
+    const Row* by_id = nullptr;   // rows in ascending id; null where rows are in that order
+    std::size_t denied_rows = 0;  // by the mask
+    // Where few rows are allowed, the blocks that have any: the others need not be read. Null: all.
     std::span<const std::uint32_t> allowed_blocks = {};
 };
 

@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/probe_query.h"
+#include "engine/scan_query.h"
+
 namespace bitweigh {
 
 namespace {
@@ -26,7 +29,8 @@ std::size_t divide_up(std::size_t a, std::size_t b) {
 bool may_probe(const SearchRequest& request, const Segment& segment) {
     // How many rows are within a radius is not known.
     const std::size_t k = request.radii ? 0 : request.k;
-    return may_probe(segment, bytes_of(request.n_bits), k, request.method, request.tuning);
+    return may_probe(segment, bytes_of(request.engine.n_bits), k, request.options.method,
+                     request.engine.tuning);
 }
 bool may_probe(const SearchRequest& request) {
     return std::any_of(request.segments.begin(), request.segments.end(),
@@ -35,9 +39,9 @@ bool may_probe(const SearchRequest& request) {
 
 Split split_work(const SearchRequest& request, const SegmentLine& line) {
     Split split{};
-    const std::size_t block_bytes = bytes_of(request.n_bits) * block_rows;
-    split.threads = std::max<std::size_t>(1, request.threads);
-    if (request.cap_threads) {
+    const std::size_t block_bytes = bytes_of(request.engine.n_bits) * block_rows;
+    split.threads = std::max<std::size_t>(1, request.options.threads);
+    if (request.options.cap_threads) {
         std::size_t bytes = line.n_blocks() * block_bytes;
         if (may_probe(request)) bytes = std::min(bytes, probe_bytes);
         const double worth = static_cast<double>(bytes) * static_cast<double>(request.n_queries) /
@@ -80,9 +84,10 @@ public:
         left_.assign(n_ * request_.segments.size(), 1);
         bounds_ = std::make_unique<SharedBound[]>(n_);
         BorrowedProbeSpace space;
-        const bool probing = may_probe(request_) && kept() == request_.k;
+        // A search for as many rows as there are has to meet all of them.
+        const bool probing = may_probe(request_) && (request_.radii || request_.k <= line_.rows());
         for (std::size_t q = 0; q < n_; ++q) {
-            tables_.emplace_back(costs_of(q), request_.n_bits, request_.order);
+            tables_.emplace_back(costs_of(q), request_.engine.n_bits, request_.engine.order);
             if (request_.radii) bounds_[q].lower_to(request_.radii[first_ + q]);
             if (probing && has_use_of_bands(q)) probe(q, *space, checkpoint);
         }
@@ -93,8 +98,8 @@ public:
         }
         for (std::size_t q = 0; q < n_; ++q) {
             if (!has_left(q) || request_.radii) continue;
-            sample_bound(tables_[q], line_, kept(), request_.tuning, bounds_[q], counters_[q],
-                         checkpoint);
+            sample_bound(tables_[q], line_, kept(), request_.engine.tuning, bounds_[q],
+                         counters_[q], checkpoint);
         }
         count_time(start);
         return true;
@@ -108,8 +113,8 @@ public:
         for (std::size_t q = 0; q < n_; ++q) {
             if (!has_left(q)) continue;
             queries.push_back(q);
-            const bool wide = request_.n_bits > request_.tuning.narrow_max_scan_bits;
-            scans.emplace_back(tables_[q], kept(), *request_.kernel, wide, bounds_[q]);
+            const bool wide = request_.engine.n_bits > request_.engine.tuning.narrow_max_scan_bits;
+            scans.emplace_back(tables_[q], kept(), *request_.engine.kernel, wide, bounds_[q]);
         }
         scan_piece(scans, queries, line_.n_blocks() * piece / pieces_,
                    line_.n_blocks() * (piece + 1) / pieces_, checkpoint);
@@ -120,16 +125,16 @@ public:
     }
 
 private:
-    // More than all rows cannot be found.
+    // At most all rows can be returned.
     std::size_t kept() const {
         if (request_.radii) return every_row;
         return std::max<std::size_t>(1, std::min(request_.k, line_.rows()));
     }
     void check_limit(std::size_t q, std::size_t rows) const {
-        if (rows > request_.limit) throw TooManyRows(first_ + q);
+        if (rows > request_.options.limit) throw TooManyRows(first_ + q);
     }
     const double* costs_of(std::size_t q) const {
-        return request_.costs + (first_ + q) * request_.n_bits * 2;
+        return request_.costs + (first_ + q) * request_.engine.n_bits * 2;
     }
     // Whether query q has segment s still to scan.
     char& left(std::size_t q, std::size_t s) { return left_[q * request_.segments.size() + s]; }
@@ -146,13 +151,14 @@ private:
     }
 
     void probe(std::size_t q, ProbeSpace& space, Checkpoint& checkpoint) {
-        const bool wide = request_.n_bits > request_.tuning.narrow_max_bits;
-        ScanQuery scan(tables_[q], kept(), *request_.kernel, wide, bounds_[q], true);
+        const bool wide = request_.engine.n_bits > request_.engine.tuning.narrow_max_bits;
+        ScanQuery scan(tables_[q], kept(), *request_.engine.kernel, wide, bounds_[q], true);
         for (std::size_t s = 0; s < request_.segments.size(); ++s) {
             const Segment& segment = request_.segments[s];
-            const bool to_the_end = request_.method == Method::probe;
+            const bool to_the_end = request_.options.method == Method::probe;
             if (!may_probe(request_, segment)) continue;
-            ProbeQuery probing(segment, costs_of(q), tables_[q], scan, space, request_.tuning);
+            ProbeQuery probing(segment, costs_of(q), tables_[q], scan, space,
+                               request_.engine.tuning);
             const std::size_t kept_before = scan.kept();
             left(q, s) = !probing.run(to_the_end, checkpoint);
             // The scan meets every row within the radius again, and then it need not be sorted out.
@@ -163,7 +169,7 @@ private:
 
     void scan_piece(std::vector<ScanQuery>& scans, const std::vector<std::size_t>& queries,
                     std::size_t begin, std::size_t end, Checkpoint& checkpoint) {
-        const std::size_t block_bytes = bytes_of(request_.n_bits) * block_rows;
+        const std::size_t block_bytes = bytes_of(request_.engine.n_bits) * block_rows;
         const std::size_t most = std::max<std::size_t>(4, chunk_bytes / block_bytes);
         std::vector<Hit> hits(std::min(most, end - begin));
         std::size_t seen = 0;

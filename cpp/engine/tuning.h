@@ -121,6 +121,9 @@ inline constexpr std::size_t probe_bytes = std::size_t{512} << 10;
 // by rows: a thread that starts late or a slow core then does not hold up the rest.
 inline constexpr std::size_t tasks_per_thread = 4;
 
+// Where a filter allows at most one row in so many, the blocks that have any are listed and only
+// those are read: with rows spread evenly, at most every other block has one.
+inline constexpr std::size_t sparse_filter_ratio = 64;
 // A byte of a vector that is ranked takes as long as so many bytes of codes that are scanned.
 inline constexpr std::size_t ranking_bytes_factor = 8;
 // Of the next row to be ranked, so many bytes are fetched ahead; the processor follows with the

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "engine/band_table.h"
 #include "engine/bits.h"
+#include "engine/id_lookup.h"
 #include "engine/segment.h"
 #include "tests/check.h"
 
@@ -47,16 +49,23 @@ public:
 
     // `own_order`: the first band has its rows in an order of its own like the others; else the
     // segment is put in that band's order. `codes` is n x n_bytes; the layout may be empty.
+    // `counted_ids`: ids are not stored; each is one more than the last, in an order of its own.
     BandedSegment(std::span<const std::uint8_t> codes, std::span<const Id> ids, std::size_t n_bits,
-                  BitOrder order, Layout layout, bool own_order)
+                  BitOrder order, Layout layout, bool own_order, bool counted_ids = false)
         : codes_(codes.begin(), codes.end()),
           ids_(ids.begin(), ids.end()),
+          counted_ids_(counted_ids),
           n_bytes_(bytes_of(n_bits)) {
         for (auto& bits : layout) sort_band(std::move(bits), order);
         if (!layout.empty() && !own_order) put_in_order_of_first_band(order);
         const auto fits = [](Id id) { return id < Id{1} << 32; };
         if (std::all_of(ids_.begin(), ids_.end(), fits)) {
             for (const Id id : ids_) narrow_ids_.push_back(static_cast<std::uint32_t>(id));
+        }
+        if (!std::is_sorted(ids_.begin(), ids_.end())) {
+            by_id_.resize(ids_.size());
+            Checkpoint checkpoint = uninterrupted();
+            sort_by_id(ids_.data(), ids_.size(), by_id_.data(), checkpoint);
         }
         blocks_.resize(blocks_of(ids_.size()) * n_bytes_ * block_rows);
         pack_blocks(codes_.data(), ids_.size(), n_bytes_, blocks_.data());
@@ -85,6 +94,7 @@ public:
     Segment plain_view() const {
         Segment segment{};
         static_cast<BlockRows&>(segment) = rows();
+        segment.by_id = by_id_.empty() ? nullptr : by_id_.data();
         return segment;
     }
 
@@ -101,6 +111,7 @@ private:
         // Both ways to store ids get their turn.
         const bool narrow = !narrow_ids_.empty() && ids_.size() % 2 == 0;
         rows.ids = narrow ? IdColumn(narrow_ids_.data()) : IdColumn(ids_.data());
+        if (counted_ids_) rows.ids = IdColumn(ids_[0]);
         rows.rows = ids_.size();
         return rows;
     }
@@ -130,10 +141,23 @@ private:
     std::vector<std::uint8_t> codes_;
     std::vector<Id> ids_;
     std::vector<std::uint32_t> narrow_ids_;  // the same, if they fit
+    std::vector<Row> by_id_;                 // empty where ids are ascending
+    bool counted_ids_;
     std::size_t n_bytes_;
     std::vector<std::uint8_t> blocks_;
     std::vector<BandArrays> arrays_;
     std::vector<Band> bands_;
 };
+
+// Its view with the bands, which keeps it alive.
+inline std::shared_ptr<const Segment> shared_view(std::shared_ptr<const BandedSegment> arrays) {
+    struct Kept {
+        std::shared_ptr<const BandedSegment> arrays;
+        Segment view;
+    };
+    const Segment view = arrays->view();
+    const auto kept = std::make_shared<const Kept>(Kept{std::move(arrays), view});
+    return {kept, &kept->view};
+}
 
 }  // namespace bitweigh::test

@@ -59,8 +59,10 @@ void test_bits();
 void test_costs();
 void test_segments();
 // row_test.cpp
-void test_denied_rows();
+void test_row_masks();
 void test_id_lookup();
+// segment_set_test.cpp
+void test_segment_sets();
 // top_k_test.cpp
 void test_kth_smallest();
 void test_spread_sort();

@@ -144,16 +144,11 @@ inline Case make_case(Rng& rng, const CostKind& kind, CodeKind codes, std::size_
 inline SearchRequest request_for(const Case& c, const Segment& segment, Method method,
                                  std::size_t k, std::size_t threads, const Tuning& tuning) {
     return {.segments = {&segment, 1},
-            .n_bits = c.n_bits,
-            .order = c.order,
+            .engine = {c.n_bits, c.order, available_kernels().front(), tuning},
             .costs = c.costs.data(),
             .n_queries = 1,
             .k = k,
-            .method = method,
-            .kernel = available_kernels().front(),
-            .threads = threads,
-            .cap_threads = false,
-            .tuning = tuning};
+            .options = {.method = method, .threads = threads}};
 }
 
 }  // namespace bitweigh::test

@@ -82,7 +82,7 @@ void check_probe(Rng& rng, const Case& c, std::size_t k) {
     for (const double bound : {c.expected[k - 1].distance, padding_distance}) {
         for (const bool to_the_end : {true, false}) {
             const Probed probed = probe(c, k, kernel, tuning, bound, to_the_end);
-            const ProbeCounters& counters = probed.counters.probing;
+            const SearchCounters& counters = probed.counters;
             CHECK(probed.finished || !to_the_end, c.text << ", k " << k);
             CHECK(counters.give_ups == !probed.finished, c.text << ", k " << k);
             CHECK(!probed.finished || are_nearest(probed.found, c, k),
@@ -130,7 +130,7 @@ void check_methods(Rng& rng, const Case& c, std::size_t k) {
             answer.ids == scanned.ids &&
             std::memcmp(answer.distances.data(), scanned.distances.data(), k * sizeof(double)) == 0;
         CHECK(same, c.text << ", k " << k << ", method " << static_cast<int>(method) << ", "
-                           << threads << " threads, gave up " << answer.counters.probing.give_ups);
+                           << threads << " threads, gave up " << answer.counters.give_ups);
         tally.counters.add(answer.counters);
     }
 }
@@ -183,7 +183,7 @@ void test_give_up() {
         const Case c = make_case(rng, kind, codes, 200000, 64, layout);
         const Answer answer = search_case(c, c.rows->view(), Method::automatic, k, 1, {});
         CHECK(is_answer(answer, c, k), c.text << ", k " << k);
-        const ProbeCounters& probing = answer.counters.probing;
+        const SearchCounters& probing = answer.counters;
         CHECK(probing.probes > 0 && probing.blocks_probed < blocks_of(c.n),
               c.text << ": " << probing.blocks_probed << " blocks");
         return answer.counters;
@@ -193,12 +193,12 @@ void test_give_up() {
         return i > 10 && i < 20 ? std::size_t{500} : std::size_t{0};
     };
     for (const std::size_t k : {1, 10}) {
-        CHECK(run(find_costs("any"), lumped, k).probing.give_ups == 1, "k " << k);
+        CHECK(run(find_costs("any"), lumped, k).give_ups == 1, "k " << k);
         const SearchCounters easy = run(find_costs("any"), few_near, k);
-        CHECK(easy.probing.give_ups == 0, "k " << k);
+        CHECK(easy.give_ups == 0, "k " << k);
         CHECK(easy.rows_scanned < 50000, easy.rows_scanned << " rows");
         const SearchCounters hard = run(find_costs("all zero"), any_codes, k);
-        CHECK(hard.probing.give_ups == 1, "k " << k);
+        CHECK(hard.give_ups == 1, "k " << k);
         CHECK(hard.rows_scanned >= 200000, hard.rows_scanned << " rows");
     }
 }
@@ -250,16 +250,15 @@ void test_damaged_bands() {
 // A path that no case took proves nothing.
 void check_reached() {
     const SearchCounters& c = tally.counters;
-    const ProbeCounters& p = c.probing;
-    std::cout << "probes " << p.probes << ", empty " << p.empty_probes << ", blocks "
-              << p.blocks_probed << ", rounds " << p.rounds << ", walks again " << p.walks_again
-              << ", exhausted bands " << p.exhausted_bands << ", ended early " << tally.ended_early
+    std::cout << "probes " << c.probes << ", empty " << c.empty_probes << ", blocks "
+              << c.blocks_probed << ", rounds " << c.rounds << ", walks again " << c.walks_again
+              << ", exhausted bands " << c.exhausted_bands << ", ended early " << tally.ended_early
               << ", gave up " << tally.gave_up << ", duplicates " << c.duplicates
               << ", rows scanned " << c.rows_scanned << " wide " << c.rows_scanned_wide
               << ", scored " << c.rows_scored_directly << std::endl;
-    CHECK(p.probes > p.empty_probes && p.empty_probes > 0, "");
-    CHECK(p.blocks_probed > 0 && p.rounds > 0 && p.walks_again > 0, "");
-    CHECK(p.exhausted_bands > 0 && tally.ended_early > 0 && tally.gave_up > 0, "");
+    CHECK(c.probes > c.empty_probes && c.empty_probes > 0, "");
+    CHECK(c.blocks_probed > 0 && c.rounds > 0 && c.walks_again > 0, "");
+    CHECK(c.exhausted_bands > 0 && tally.ended_early > 0 && tally.gave_up > 0, "");
     CHECK(c.duplicates > 0 && c.rows_scored_directly > 0, "");
     CHECK(c.rows_scanned > c.rows_scanned_wide && c.rows_scanned_wide > 0, "");
 }

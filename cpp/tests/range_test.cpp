@@ -23,7 +23,6 @@ constexpr Tuning tunings[] = {
     {.first_round_cost = 0.0, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
     {.narrow_max_bits = 0, .narrow_max_scan_bits = 0, .least_scan_factor = 0.0},
 };
-constexpr std::size_t no_limit = std::size_t{1} << 62;
 
 SearchCounters tally;
 std::size_t ended_early = 0;  // probing that left out keys of every band
@@ -35,10 +34,10 @@ void check_range(Rng& rng, const Case& c, double radius) {
     const Segment segment = c.rows->view();
     for (const Method method : {Method::automatic, Method::scan, Method::probe}) {
         const std::size_t threads = 1 + 2 * pick(rng, 1);
-        const SearchRequest request = request_for(c, segment, method, 1, threads, tuning);
+        SearchRequest request = request_for(c, segment, method, 1, threads, tuning);
+        request.radii = &radius;
         SearchCounters counters;
-        const auto found =
-            range_search(request, &radius, no_limit, &counters, [] { return false; });
+        const auto found = range_search(request, &counters, [] { return false; });
         const auto same = [](const Neighbour& a, const Neighbour& b) {
             return a.distance == b.distance && a.id == b.id;
         };
@@ -47,13 +46,15 @@ void check_range(Rng& rng, const Case& c, double radius) {
               c.text << ", radius " << radius << ": " << found[0].size() << " of " << n
                      << ", method " << static_cast<int>(method) << ", " << threads << " threads");
         tally.add(counters);
-        ended_early += counters.probing.probes > 0 && counters.probing.give_ups == 0 &&
-                       counters.probing.exhausted_bands == 0;
+        ended_early +=
+            counters.probes > 0 && counters.give_ups == 0 && counters.exhausted_bands == 0;
         // A limit counts each row once, in however many bands it is met.
         bool refused = false;
         try {
-            range_search(request, &radius, n, &counters, [] { return false; });
-            if (n > 0) range_search(request, &radius, n - 1, &counters, [] { return false; });
+            request.options.limit = n;
+            range_search(request, &counters, [] { return false; });
+            request.options.limit = n - 1;
+            if (n > 0) range_search(request, &counters, [] { return false; });
         } catch (const TooManyRows& error) {
             refused = error.query == 0;
         }
@@ -129,11 +130,11 @@ void test_threads_of_one_query() {
         scanning.clear();
         expected_threads = expected;
         SearchRequest request = request_for(c, segment, Method::automatic, 1, given, {});
-        request.kernel = &telling;
-        request.cap_threads = capped;
+        request.engine.kernel = &telling;
+        request.options.cap_threads = capped;
+        request.radii = &radius;
         SearchCounters counters;
-        const auto found =
-            range_search(request, &radius, no_limit, &counters, [] { return false; });
+        const auto found = range_search(request, &counters, [] { return false; });
         CHECK(found[0].size() >= 10, found[0].size());
         return scanning.size();
     };
@@ -147,8 +148,8 @@ void test_ranges() {
     test_small_ranges();
     test_equal_codes();
     test_threads_of_one_query();
-    CHECK(tally.probing.probes > 0 && tally.probing.give_ups > 0, "");
-    CHECK(tally.duplicates > 0 && tally.probing.walks_again > 0 && ended_early > 0, "");
+    CHECK(tally.probes > 0 && tally.give_ups > 0, "");
+    CHECK(tally.duplicates > 0 && tally.walks_again > 0 && ended_early > 0, "");
 }
 
 }  // namespace bitweigh::test

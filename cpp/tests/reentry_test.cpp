@@ -110,8 +110,10 @@ bool search_is_right(const Ask& ask, const InterruptCheck& check) {
 
 bool range_is_right(const Ask& ask, const InterruptCheck& check) {
     std::vector<SearchCounters> counters(ask.n_queries);
-    const auto within =
-        range_search(ask.request(), ask.radii.data(), ask.c.n, counters.data(), check);
+    SearchRequest request = ask.request();
+    request.radii = ask.radii.data();
+    request.options.limit = ask.c.n;
+    const auto within = range_search(request, counters.data(), check);
     const auto is_within = [&](const Neighbour& one) { return one.distance <= ask.radius; };
     const auto n = std::count_if(ask.c.expected.begin(), ask.c.expected.end(), is_within);
     return std::all_of(within.begin(), within.end(), [&](const std::vector<Neighbour>& found) {

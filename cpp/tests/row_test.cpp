@@ -1,29 +1,35 @@
-// Rows by id, and rows that a search may not return.
+// Rows by id, and masks of rows.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <vector>
 
-#include "engine/denied_rows.h"
 #include "engine/id_lookup.h"
+#include "engine/row_mask.h"
 #include "tests/check.h"
 
 namespace bitweigh::test {
 
 namespace {
 
-constexpr std::size_t page_rows = DeniedPages::page_blocks * block_rows;
+constexpr std::size_t page_rows = RowMaskView::page_blocks * block_rows;
 
-void check_denied(const DeniedRows& denied, const std::set<Row>& expected, const char* kind) {
-    CHECK(denied.count() == expected.size(), kind << ", " << denied.rows() << " rows");
+void check_mask(const RowMask& mask, const std::set<Row>& denied, const char* kind) {
+    CHECK(mask.denied_rows() == denied.size(), kind << ", " << mask.rows() << " rows");
+    CHECK(mask.allowed_rows() == mask.rows() - denied.size(), kind);
     bool right = true;
-    for (std::size_t row = 0; row < denied.rows(); ++row) {
-        right &=
-            denied.view().has(static_cast<Row>(row)) == expected.contains(static_cast<Row>(row));
+    std::vector<std::uint32_t> blocks;
+    for (std::size_t row = 0; row < mask.rows(); ++row) {
+        const bool is_denied = denied.contains(static_cast<Row>(row));
+        right &= mask.view().denies(static_cast<Row>(row)) == is_denied;
+        const auto block = static_cast<std::uint32_t>(row / block_rows);
+        if (!is_denied && (blocks.empty() || blocks.back() != block)) blocks.push_back(block);
     }
-    CHECK(right, kind << ", " << denied.rows() << " rows");
+    CHECK(right, kind << ", " << mask.rows() << " rows");
+    CHECK(mask.allowed_blocks() == blocks, kind << ", " << mask.rows() << " rows");
 }
 
 std::vector<Id> ids_of(Rng& rng, std::size_t rows, std::size_t kind) {
@@ -63,33 +69,53 @@ void check_ids_below(Rng& rng, std::size_t n) {
 
 }  // namespace
 
-void test_denied_rows() {
+void test_row_masks() {
     Rng rng(1);
     for (const std::size_t rows : {1ul, 31ul, 33ul, page_rows - 1, page_rows, 2 * page_rows + 65}) {
-        DeniedRows denied(rows);
-        std::set<Row> expected;
-        check_denied(denied, expected, "none");
-        for (std::size_t step = 0; step < 4; ++step) {
-            const DeniedRows before = denied;
-            const std::set<Row> before_expected = expected;
-            std::vector<Row> more(1 + pick(rng, 5));
-            for (Row& row : more) row = static_cast<Row>(pick(rng, rows - 1));
-            denied = denied.with(more.data(), more.size());
-            expected.insert(more.begin(), more.end());
-            check_denied(denied, expected, "with more");
-            check_denied(before, before_expected, "the one it was made from");
+        std::set<Row> all;
+        for (std::size_t row = 0; row < rows; ++row) all.insert(static_cast<Row>(row));
+        for (const bool starts_empty : {false, true}) {
+            RowMask mask = starts_empty ? RowMask::denying_all(rows) : RowMask(rows);
+            std::set<Row> denied = starts_empty ? all : std::set<Row>();
+            check_mask(mask, denied, "none or all");
+            for (std::size_t step = 0; step < 4; ++step) {
+                const RowMask before = mask;
+                const std::set<Row> before_denied = denied;
+                std::vector<Row> more(1 + pick(rng, 5));
+                for (Row& row : more) row = static_cast<Row>(pick(rng, rows - 1));
+                if (starts_empty == (step < 3)) {
+                    mask = mask.allowing(more);
+                    for (const Row row : more) denied.erase(row);
+                } else {
+                    mask = mask.denying(more);
+                    denied.insert(more.begin(), more.end());
+                }
+                check_mask(mask, denied, "with more");
+                check_mask(before, before_denied, "the one it was made from");
+            }
+            // From masks, whose bits beyond the last row mean nothing; exactly as long as promised.
+            std::shared_ptr<std::uint32_t[]> masks(new std::uint32_t[blocks_of(rows)]());
+            for (const Row row : denied) masks[row / 32] |= std::uint32_t{1} << row % 32;
+            if (rows % 32) masks[rows / 32] |= ~std::uint32_t{0} << rows % 32;
+            const auto blocks =
+                RowMask::from_blocks(rows, [&](std::size_t block) { return masks[block]; });
+            check_mask(blocks, denied, "block by block");
+            RowMask stored(masks, rows);
+            check_mask(stored, denied, "stored");
+            CHECK(stored.bytes() == 4 * blocks_of(rows), rows);
+            // Whoever gave the masks may let go of them.
+            masks.reset();
+            const auto last = static_cast<Row>(rows - 1);
+            denied.insert(last);
+            check_mask(stored.denying({&last, 1}), denied, "stored, with more");
         }
-        // From masks, whose bits beyond the last row mean nothing; exactly as long as promised.
-        std::vector<std::uint32_t> masks(blocks_of(rows));
-        for (const Row row : expected) masks[row / 32] |= std::uint32_t{1} << row % 32;
-        if (rows % 32) masks.back() |= ~std::uint32_t{0} << rows % 32;
-        const DeniedRows mapped(masks.data(), rows);
-        check_denied(mapped, expected, "of masks");
-        CHECK(mapped.bytes() == 0, rows);
-        const auto last = static_cast<Row>(rows - 1);
-        expected.insert(last);
-        check_denied(mapped.with(&last, 1), expected, "of masks, with more");
     }
+    // Pages without a difference are not stored.
+    const auto first = Row{0};
+    const RowMask one = RowMask::denying_all(100 * page_rows).allowing({&first, 1});
+    CHECK(one.bytes() == page_rows / 8 && one.allowed_rows() == 1, one.bytes());
+    CHECK(RowMask::from_blocks(page_rows + 5, [](std::size_t) { return ~0u; }).bytes() == 0, "");
+    CHECK(RowMask::from_blocks(page_rows + 5, [](std::size_t) { return 0u; }).bytes() == 0, "");
 }
 
 void test_id_lookup() {

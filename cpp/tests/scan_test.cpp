@@ -46,8 +46,9 @@ int run(const std::string& path, const std::vector<std::string>& expected) {
     test_bits();
     test_costs();
     test_segments();
-    test_denied_rows();
+    test_row_masks();
     test_id_lookup();
+    test_segment_sets();
     test_kth_smallest();
     test_spread_sort();
     test_top_k();

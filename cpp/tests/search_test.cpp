@@ -180,16 +180,11 @@ SearchCounters check_search(const Run& run) {
     std::vector<Id> ids(c.n_queries * c.k + 1, -12345);
     std::vector<SearchCounters> counters(c.n_queries);
     const SearchRequest request = {.segments = run.segments,
-                                   .n_bits = c.n_bits,
-                                   .order = c.order,
+                                   .engine = {c.n_bits, c.order, &run.kernel, run.setup.tuning},
                                    .costs = c.costs.data(),
                                    .n_queries = c.n_queries,
                                    .k = c.k,
-                                   .method = run.method,
-                                   .kernel = &run.kernel,
-                                   .threads = run.threads,
-                                   .cap_threads = false,
-                                   .tuning = run.setup.tuning};
+                                   .options = {.method = run.method, .threads = run.threads}};
     search(request, {distances.data(), ids.data(), counters.data()}, [] { return false; });
     CHECK(distances.back() == -12345.0 && ids.back() == -12345, run.text());
     distances.pop_back();
@@ -204,9 +199,9 @@ SearchCounters check_search(const Run& run) {
         if (!run.probes()) {
             CHECK(one.rows_scored_directly + one.rows_scanned >= c.n, run.text());
             CHECK(one.rows_scanned <= c.n, run.text());
-            CHECK(one.probing.probes == 0 && one.duplicates == 0, run.text());
+            CHECK(one.probes == 0 && one.duplicates == 0, run.text());
         }
-        CHECK(run.method != Method::probe || one.probing.give_ups == 0, run.text());
+        CHECK(run.method != Method::probe || one.give_ups == 0, run.text());
         CHECK(one.rows_scanned_wide <= one.rows_scanned, run.text());
         CHECK(one.candidates <= one.rows_scanned, run.text());
         all.add(one);
@@ -218,9 +213,8 @@ bool same(const SearchCounters& a, const SearchCounters& b) {
     return a.rows_scored_directly == b.rows_scored_directly && a.rows_scanned == b.rows_scanned &&
            a.rows_scanned_wide == b.rows_scanned_wide && a.candidates == b.candidates &&
            a.rescales == b.rescales && a.capped_entries == b.capped_entries &&
-           a.duplicates == b.duplicates && a.probing.probes == b.probing.probes &&
-           a.probing.blocks_probed == b.probing.blocks_probed &&
-           a.probing.give_ups == b.probing.give_ups;
+           a.duplicates == b.duplicates && a.probes == b.probes &&
+           a.blocks_probed == b.blocks_probed && a.give_ups == b.give_ups;
 }
 
 void check_setup(const Case& c, const Setup& setup, std::size_t threads,
@@ -270,10 +264,10 @@ std::vector<KernelTally> test_searches(const std::string& path) {
     for (std::size_t i = 0; i < n_cases; ++i) check_case(read_case(reader, i), tallies);
     CHECK(n_cases > 0 && reader.at_end(), n_cases << " cases");
     for (const KernelTally& tally : tallies) {
-        const ProbeCounters& probing = tally.counters.probing;
-        CHECK(probing.probes > 0 && probing.walks_again > 0, tally.kernel);
-        CHECK(probing.exhausted_bands > 0 && probing.give_ups > 0, tally.kernel);
-        CHECK(tally.counters.duplicates > 0, tally.kernel);
+        const SearchCounters& counters = tally.counters;
+        CHECK(counters.probes > 0 && counters.walks_again > 0, tally.kernel);
+        CHECK(counters.exhausted_bands > 0 && counters.give_ups > 0, tally.kernel);
+        CHECK(counters.duplicates > 0, tally.kernel);
     }
     return tallies;
 }

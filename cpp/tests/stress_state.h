@@ -1,5 +1,6 @@
 // What stress_test.cpp searches: states that never change, one after the other, as an index makes
-// them. A new one shares segments and denied rows with the old.
+// them by sets of segments. Beside its set each state knows by row what it holds, which answers are
+// checked against.
 #pragma once
 
 #include <algorithm>
@@ -8,71 +9,53 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
-#include <span>
+#include <set>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "engine/bits.h"
-#include "engine/denied_rows.h"
-#include "engine/segment.h"
+#include "engine/row_mask.h"
+#include "engine/segment_set.h"
 #include "tests/banded_segment.h"
 #include "tests/check.h"
 
 namespace bitweigh::test {
 
-inline constexpr std::size_t most_parts = 5;
-inline constexpr std::size_t page_rows = DeniedPages::page_blocks * block_rows;
-// With at most one row in so many allowed, only the blocks that have any are read.
-inline constexpr std::size_t sparse = 64;
+inline constexpr std::size_t max_parts = 5;
+inline constexpr std::size_t page_rows = RowMaskView::page_blocks * block_rows;
 
 // What all states of a round have in common.
 struct Format {
     std::size_t n_bits;
     BitOrder order;
-    bool large;  // the first segment has more than one page of denied rows, and is never dropped
+    bool large;  // the first segment has more than one page of masks, and is never dropped
 };
-
-template <class Value>
-using Shared = std::shared_ptr<const std::vector<Value>>;
 
 // A segment as one state has it. Another state may share any of this.
 struct Part {
     std::shared_ptr<const BandedSegment> arrays;
-    bool counted_ids;                          // not stored
-    Shared<char> gone;                         // by row: what answers are computed from
-    Shared<std::uint32_t> masks;               // that `denied` was made from, if it was
-    std::shared_ptr<const DeniedRows> denied;  // null: none
-    Shared<std::uint32_t> allowed_blocks;      // null: all
+    SegmentSet::Member member;
+    std::shared_ptr<const std::vector<char>> gone;  // by row: removed or filtered out
 
     std::size_t rows() const { return arrays->ids().size(); }
 };
 
+inline std::vector<SegmentSet::Member> members_of(const std::vector<Part>& parts) {
+    std::vector<SegmentSet::Member> members;
+    for (const Part& part : parts) members.push_back(part.member);
+    return members;
+}
+
 class State {
 public:
-    explicit State(std::vector<Part> parts) : parts_(std::move(parts)), bands_(parts_.size()) {
-        for (std::size_t i = 0; i < parts_.size(); ++i) {
-            const Part& part = parts_[i];
-            Segment segment = part.arrays->view();
-            if (part.counted_ids) segment.ids = IdColumn(part.arrays->ids()[0]);
-            if (part.denied) {
-                segment.denied = part.denied->view();
-                segment.denied_rows = part.denied->count();
-            }
-            bands_[i].assign(segment.bands.begin(), segment.bands.end());
-            for (Band& band : bands_[i]) {
-                band.rows.ids = segment.ids;
-                band.rows.denied = segment.denied;
-            }
-            segment.bands = bands_[i];
-            if (part.allowed_blocks) segment.allowed_blocks = *part.allowed_blocks;
-            segments_.push_back(segment);
-        }
-    }
-    State(const State&) = delete;  // segments point to their bands
-    State& operator=(const State&) = delete;
+    explicit State(std::vector<Part> parts) : State(parts, SegmentSet(members_of(parts))) {}
+    // `set` is a filtered one, and the members of parts are not its.
+    State(std::vector<Part> parts, SegmentSet set)
+        : parts_(std::move(parts)), set_(std::move(set)) {}
 
     const std::vector<Part>& parts() const { return parts_; }
-    std::span<const Segment> segments() const { return segments_; }
+    const SegmentSet& set() const { return set_; }
     std::size_t rows() const {
         std::size_t rows = 0;
         for (const Part& part : parts_) rows += part.rows();
@@ -81,8 +64,7 @@ public:
 
 private:
     std::vector<Part> parts_;
-    std::vector<std::vector<Band>> bands_;
-    std::vector<Segment> segments_;
+    SegmentSet set_;
 };
 
 // The newest state: as much of an index as searches and the writer share.
@@ -102,41 +84,57 @@ private:
     std::shared_ptr<const State> state_ = std::make_shared<const State>(std::vector<Part>());
 };
 
-// The part without some more rows, as removing makes it.
-inline Part without(Part part, const std::vector<Row>& rows) {
-    const DeniedRows none(part.rows());
-    const DeniedRows& before = part.denied ? *part.denied : none;
-    part.denied = std::make_shared<const DeniedRows>(before.with(rows.data(), rows.size()));
+// Adds those of the part's rows that is_gone(row) names.
+template <class IsGone>
+void let_go(Part& part, IsGone is_gone) {
     std::vector<char> gone = *part.gone;
-    for (const Row row : rows) gone[row] = 1;
+    for (std::size_t row = 0; row < gone.size(); ++row) gone[row] = gone[row] || is_gone(row);
     part.gone = std::make_shared<const std::vector<char>>(std::move(gone));
+}
+
+// The part with each row left only with a chance of so many thousandths, by stored masks as a saved
+// index has them.
+inline Part thinned(Part part, Rng& rng, std::size_t chance) {
+    let_go(part, [&](std::size_t) { return pick(rng, 999) >= chance; });
+    std::shared_ptr<std::uint32_t[]> masks(new std::uint32_t[blocks_of(part.rows())]());
+    for (std::size_t row = 0; row < part.rows(); ++row) {
+        masks[row / block_rows] |= std::uint32_t{(*part.gone)[row] != 0} << row % block_rows;
+    }
+    part.member.mask = std::make_shared<const RowMask>(std::move(masks), part.rows());
     return part;
 }
 
-// The part with each row left only with a chance of so many thousandths, as a filter or a saved
-// index makes it: by masks, with the blocks listed that have any row left if those are few.
-inline Part thinned(Part part, Rng& rng, std::size_t chance, bool list_blocks) {
-    std::vector<char> gone = *part.gone;
-    std::vector<std::uint32_t> masks(blocks_of(part.rows()), ~std::uint32_t{0});
-    std::vector<std::uint32_t> blocks;
-    std::size_t left = 0;
-    for (std::size_t row = 0; row < gone.size(); ++row) {
-        gone[row] = gone[row] || pick(rng, 999) >= chance;
-        if (gone[row]) continue;
-        ++left;
-        masks[row / block_rows] &= ~(std::uint32_t{1} << row % block_rows);
-        const auto block = static_cast<std::uint32_t>(row / block_rows);
-        if (blocks.empty() || blocks.back() != block) blocks.push_back(block);
+// The state as a filter leaves it, which names each row with a chance of so many thousandths.
+inline std::shared_ptr<const State> filtered(const State& state, Rng& rng, std::size_t chance) {
+    std::vector<Part> parts = state.parts();
+    const FilterKind kind = pick(rng, 1) ? FilterKind::allow : FilterKind::deny;
+    Checkpoint checkpoint = uninterrupted();
+    if (pick(rng, 2) == 0) {
+        std::vector<std::uint8_t> flags(pick(rng, 2 * page_rows));
+        for (std::uint8_t& flag : flags) flag = pick(rng, 999) < chance;
+        for (Part& part : parts) {
+            let_go(part, [&](std::size_t row) {
+                const auto id = static_cast<std::size_t>(part.arrays->ids()[row]);
+                const bool named = id < flags.size() && flags[id];
+                return named == (kind == FilterKind::deny);
+            });
+        }
+        return std::make_shared<const State>(
+            std::move(parts), state.set().filtered_by_flags(flags, kind, checkpoint));
     }
-    part.gone = std::make_shared<const std::vector<char>>(std::move(gone));
-    part.masks = std::make_shared<const std::vector<std::uint32_t>>(std::move(masks));
-    part.denied = std::make_shared<const DeniedRows>(part.masks->data(), part.rows());
-    if (list_blocks && left * sparse <= part.rows()) {
-        // Not null where there are none, as the data of an empty array may be.
-        blocks.reserve(1);
-        part.allowed_blocks = std::make_shared<const std::vector<std::uint32_t>>(std::move(blocks));
+    std::vector<Id> ids = {Id{1} << 60};  // which no state has
+    for (Part& part : parts) {
+        const std::vector<char> was_gone = *part.gone;
+        let_go(part, [&](std::size_t row) {
+            // Of the rows that are gone few are named: each is looked up.
+            const bool named = pick(rng, was_gone[row] ? 99'999 : 999) < chance;
+            if (named) ids.push_back(part.arrays->ids()[row]);
+            return named == (kind == FilterKind::deny);
+        });
     }
-    return part;
+    std::shuffle(ids.begin(), ids.end(), rng);
+    return std::make_shared<const State>(std::move(parts),
+                                         state.set().filtered_by_ids(ids, kind, checkpoint));
 }
 
 // Makes one state after the other.
@@ -149,18 +147,16 @@ public:
     }
 
     void step() {
-        std::vector<Part> parts = newest_.get()->parts();
+        const std::shared_ptr<const State> state = newest_.get();
+        std::vector<Part> parts = state->parts();
         const std::size_t action = pick(rng_, 9);
-        if (action == 0 && parts.size() < most_parts) {
+        if (action == 0 && parts.size() < max_parts) {
             parts.push_back(fresh_part(1 + pick(rng_, 600)));
         } else if (action == 1 && parts.size() > 1) {
             const std::size_t number = format_.large + pick(rng_, parts.size() - 1 - format_.large);
             parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(number));
         } else {
-            Part& part = parts[pick(rng_, parts.size() - 1)];
-            std::vector<Row> rows(1 + pick(rng_, 9));
-            for (Row& row : rows) row = static_cast<Row>(pick(rng_, part.rows() - 1));
-            part = without(part, rows);
+            remove(state->set(), parts);
         }
         newest_.replace(std::make_shared<const State>(std::move(parts)));
         ++states;
@@ -169,6 +165,34 @@ public:
     std::size_t states = 0;
 
 private:
+    // A few rows of any parts; some may be gone already.
+    void remove(const SegmentSet& set, std::vector<Part>& parts) {
+        std::vector<Id> ids;
+        std::vector<std::set<std::size_t>> rows(parts.size());
+        bool has_missing = false;
+        for (std::size_t n = 1 + pick(rng_, 9); n > 0; --n) {
+            const std::size_t number = pick(rng_, parts.size() - 1);
+            const Part& part = parts[number];
+            const std::size_t row = pick(rng_, part.rows() - 1);
+            ids.push_back(part.arrays->ids()[row]);
+            rows[number].insert(row);
+            has_missing = has_missing || (*part.gone)[row];
+        }
+        Checkpoint checkpoint = uninterrupted();
+        Removal removal = set.remove(ids, checkpoint);
+        if (removal.missing.has_value() != has_missing) {
+            throw std::logic_error("a removal is wrong about which ids there are");
+        }
+        for (Removal::Change& change : removal.changes) {
+            parts[change.segment].member.mask =
+                std::make_shared<const RowMask>(std::move(change.mask));
+        }
+        for (std::size_t number = 0; number < parts.size(); ++number) {
+            if (rows[number].empty()) continue;
+            let_go(parts[number], [&](std::size_t row) { return rows[number].contains(row); });
+        }
+    }
+
     Part fresh_part(std::size_t rows) {
         const std::size_t n_bytes = bytes_of(format_.n_bits);
         std::vector<std::uint8_t> codes(rows * n_bytes);
@@ -186,16 +210,14 @@ private:
         if (pick(rng_, 3)) layout = draw_layout(rng_, format_.n_bits, 4, 7);
         // Counted ids leave the rows no other order than theirs.
         const bool own_order = counted || pick(rng_, 1) == 1;
-        Part part{std::make_shared<const BandedSegment>(codes, ids, format_.n_bits, format_.order,
-                                                        std::move(layout), own_order),
-                  counted,
-                  std::make_shared<const std::vector<char>>(rows),
-                  nullptr,
-                  nullptr,
-                  nullptr};
+        Part part;
+        part.arrays = std::make_shared<const BandedSegment>(
+            codes, ids, format_.n_bits, format_.order, std::move(layout), own_order, counted);
+        part.member.segment = shared_view(part.arrays);
+        part.gone = std::make_shared<const std::vector<char>>(rows);
         // Where rows are many few are left, so that answers are soon computed.
-        if (rows > page_rows) return thinned(part, rng_, 20, false);
-        return pick(rng_, 1) ? part : thinned(part, rng_, 900, false);
+        if (rows > page_rows) return thinned(part, rng_, 20);
+        return pick(rng_, 1) ? part : thinned(part, rng_, 900);
     }
 
     const Format& format_;

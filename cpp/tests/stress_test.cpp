@@ -15,6 +15,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
@@ -85,19 +86,21 @@ public:
     // What is wrong with the answer; empty if nothing is.
     std::string step() {
         if (!held_ || pick(rng_, 2)) held_ = newest_.get();
-        const std::shared_ptr<const State> state = pick(rng_, 2) ? held_ : filtered(*held_);
+        const std::shared_ptr<const State> state = pick(rng_, 2) ? held_ : filtered_state();
         draw_costs();
         const SearchRequest request = draw_request(*state);
-        const bool right = pick(rng_, 2) ? search_is_right(request, *state)
-                                         : range_search_is_right(request, *state);
+        const bool right =
+            lookup_is_right(*state) && (pick(rng_, 2) ? search_is_right(request, *state)
+                                                      : range_search_is_right(request, *state));
         tally.large += state->rows() > page_rows;
         tally.outlived += held_ != newest_.get();
         if (right) return "";
         std::ostringstream text;
-        text << format_.n_bits << " bits, " << state->segments().size() << " segments, "
+        text << format_.n_bits << " bits, " << state->parts().size() << " segments, "
              << state->rows() << " rows, " << request.n_queries << " queries, k " << request.k
-             << ", method " << static_cast<int>(request.method) << ", " << request.kernel->name
-             << ", " << request.threads << " threads" << (state == held_ ? "" : ", filtered");
+             << ", method " << static_cast<int>(request.options.method) << ", "
+             << request.engine.kernel->name << ", " << request.options.threads << " threads"
+             << (state == held_ ? "" : ", filtered");
         return text.str();
     }
 
@@ -118,28 +121,34 @@ private:
     SearchRequest draw_request(const State& state) {
         constexpr Method methods[] = {Method::automatic, Method::scan, Method::probe};
         const std::span<const Kernel* const> kernels = available_kernels();
-        return {.segments = state.segments(),
-                .n_bits = format_.n_bits,
-                .order = format_.order,
+        return {.segments = state.set().segments(),
+                .engine = {format_.n_bits, format_.order, kernels[pick(rng_, kernels.size() - 1)],
+                           tunings[pick(rng_, std::size(tunings) - 1)]},
                 .costs = costs_.data(),
                 .n_queries = costs_.size() / (format_.n_bits * 2),
                 .k = 1 + pick(rng_, pick(rng_, 9) ? 30 : 800),
-                .method = methods[pick(rng_, std::size(methods) - 1)],
-                .kernel = kernels[pick(rng_, kernels.size() - 1)],
-                .threads = 1 + pick(rng_, 2),
-                .cap_threads = false,
-                .tuning = tunings[pick(rng_, std::size(tunings) - 1)]};
+                .options = {.method = methods[pick(rng_, std::size(methods) - 1)],
+                            .threads = 1 + pick(rng_, 2)}};
     }
 
-    std::shared_ptr<const State> filtered(const State& state) {
-        std::vector<Part> parts;
-        const std::size_t chance = pick(rng_, 1) ? 500 : 5;
-        for (const Part& part : state.parts()) {
-            parts.push_back(thinned(part, rng_, chance, true));
-            tally.listed += parts.back().allowed_blocks != nullptr;
-        }
+    std::shared_ptr<const State> filtered_state() {
+        const std::shared_ptr<const State> state = filtered(*held_, rng_, pick(rng_, 1) ? 500 : 5);
         ++tally.filtered;
-        return std::make_shared<const State>(std::move(parts));
+        for (const Segment& segment : state->set().segments()) {
+            tally.listed += segment.allowed_blocks.data() != nullptr;
+        }
+        return state;
+    }
+
+    // Whether a row is found by its id, unless it is gone.
+    bool lookup_is_right(const State& state) {
+        if (state.parts().empty()) return true;
+        const std::size_t number = pick(rng_, state.parts().size() - 1);
+        const Part& part = state.parts()[number];
+        const std::size_t row = pick(rng_, part.rows() - 1);
+        const std::optional<RowLocation> found = state.set().find(part.arrays->ids()[row]);
+        if ((*part.gone)[row]) return !found;
+        return found && found->segment == number && found->row == row;
     }
 
     // The distance of each row that is not gone, by the definition: the costs of a byte's bits
@@ -190,7 +199,7 @@ private:
         return right;
     }
 
-    bool range_search_is_right(const SearchRequest& request, const State& state) {
+    bool range_search_is_right(SearchRequest request, const State& state) {
         ++tally.range_searches;
         std::vector<double> radii;
         std::vector<std::vector<Neighbour>> expected;
@@ -212,9 +221,10 @@ private:
         }
         const std::size_t limit = pick(rng_, 3) ? most : most / 2;
         std::vector<SearchCounters> counters(request.n_queries);
+        request.radii = radii.data();
+        request.options.limit = limit;
         try {
-            const auto found =
-                range_search(request, radii.data(), limit, counters.data(), [] { return false; });
+            const auto found = range_search(request, counters.data(), [] { return false; });
             const auto are_all_same = [](const auto& a, const auto& b) {
                 return std::equal(a.begin(), a.end(), b.begin(), b.end(), are_same);
             };
@@ -300,12 +310,11 @@ void check_reached(const Tally& tally, std::size_t states) {
               << tally.refused << " refused; " << tally.filtered << " filtered, " << tally.listed
               << " segments by listed blocks; " << tally.large << " over many rows; "
               << tally.outlived << " outlived their state; " << states << " states; "
-              << counters.probing.probes << " probes, " << counters.probing.give_ups << " given up"
-              << std::endl;
+              << counters.probes << " probes, " << counters.give_ups << " given up" << std::endl;
     CHECK(tally.searches > 0 && tally.range_searches > 0 && tally.refused > 0, "");
     CHECK(tally.filtered > 0 && tally.listed > 0 && tally.large > 0, "");
     CHECK(tally.outlived > 0 && states > 0, "");
-    CHECK(counters.probing.probes > 0 && counters.probing.give_ups > 0, "");
+    CHECK(counters.probes > 0 && counters.give_ups > 0, "");
     CHECK(counters.rows_scanned > counters.rows_scanned_wide && counters.rows_scanned_wide > 0, "");
 }
 

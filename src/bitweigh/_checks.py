@@ -104,7 +104,13 @@ def as_codes(
 
 
 def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
-    """Costs as float64 ``(nq, n_bits, 2)``, C-contiguous, and whether a single query came.
+    """Costs as `as_query_costs` gives them, but ``(nq, n_bits, 2)``; and whether a single came."""
+    checked = as_query_costs(costs, n_bits)
+    return checked.reshape(-1, n_bits, 2), checked.ndim == 2
+
+
+def as_query_costs(costs: object, n_bits: int) -> NDArray[np.float64]:
+    """Costs as float64 ``(n_bits, 2)`` or ``(nq, n_bits, 2)``, C-contiguous.
 
     float32 converts to float64 without loss. The engine checks that values are finite, while it
     builds tables from them.
@@ -117,13 +123,12 @@ def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
         raise ValueError(
             f"costs must have shape ({n_bits}, 2) or (nq, {n_bits}, 2), got {array.shape}{hint}"
         )
-    single = array.ndim == 2
     if array.dtype.char == "f":
-        widened = np.empty((1, *array.shape) if single else array.shape)
+        widened = np.empty(array.shape)
         _core.widen(np.ascontiguousarray(array), widened)
-        return widened, single
+        return widened
     # A copy even where none is needed: what was checked must not change while it is searched for.
-    return np.array(array, np.float64, order="C", ndmin=3), single
+    return np.array(array, np.float64, order="C")
 
 
 def n_bits_of(costs: object) -> int:

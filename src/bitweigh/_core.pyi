@@ -1,6 +1,7 @@
 """The compiled engine of bitweigh. Private: use bitweigh.Index."""
 
 from collections.abc import Sequence
+import enum
 from typing import Annotated
 
 import numpy
@@ -61,8 +62,86 @@ class Tuning:
     @least_scan_cost_per_k.setter
     def least_scan_cost_per_k(self, arg: float, /) -> None: ...
 
+class Method(enum.Enum):
+    """What a search does with bands; never changes the answer."""
+
+    auto = 0
+
+    scan = 1
+
+    probe = 2
+
+class SearchOptions:
+    """How to do a single search."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def method(self) -> Method:
+        """What to do with segments that have bands."""
+
+    @method.setter
+    def method(self, arg: Method, /) -> None: ...
+
+    @property
+    def threads(self) -> int:
+        """Maximum number of threads, at least 1."""
+
+    @threads.setter
+    def threads(self, arg: int, /) -> None: ...
+
+    @property
+    def cap_threads(self) -> bool:
+        """Whether to use no more threads than the work is worth."""
+
+    @cap_threads.setter
+    def cap_threads(self, arg: bool, /) -> None: ...
+
+    @property
+    def limit(self) -> int:
+        """
+        Maximum number of rows within a radius; more of them raise TooManyRowsError.
+        """
+
+    @limit.setter
+    def limit(self, arg: int, /) -> None: ...
+
+class Engine:
+    """What all searches of an index have in common."""
+
+    def __init__(self, n_bits: int, bitorder: str, kernel: str) -> None: ...
+
+    @property
+    def kernel(self) -> str: ...
+
+    @kernel.setter
+    def kernel(self, arg: str, /) -> None: ...
+
+    @property
+    def tuning(self) -> Tuning: ...
+
+    @tuning.setter
+    def tuning(self, arg: Tuning, /) -> None: ...
+
+    def search(self, segments: SegmentSet, costs: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], k: int, options: SearchOptions, distances: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None = None) -> None:
+        """
+        Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into
+        counters (nq, len(counter_names)).
+        """
+
+    def range_search(self, segments: SegmentSet, costs: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], radii: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], options: SearchOptions, lims: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None = None) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+        """
+        Distances and ids of all rows within each radius; where those of each query begin
+        goes into lims (nq + 1,).
+        """
+
+class TooManyRowsError(ValueError):
+    pass
+
 def kernel_names() -> list[str]:
     """Kernels that this machine can run, fastest first."""
+
+counter_names: tuple[str, ...] = ...
 
 class Band:
     """The rows of a segment in ascending key; immutable."""
@@ -79,41 +158,44 @@ class Segment:
 
     def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | CountedIds, by_id: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_bits: int, bands: Sequence[Band]) -> None: ...
 
-class DeniedRows:
-    """Rows that a search may not return; immutable."""
+class RowMask:
+    """Which rows of a segment a search may return; immutable."""
 
-    def __init__(self, rows: int, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
-        """Of so many rows; masks have a bit for each."""
+    def __init__(self, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: int) -> None:
+        """A set bit denies a row; masks have 32 of them each."""
 
     def write_masks(self, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> None:
-        """Write a bit for each row."""
+        """Write a set bit for each denied row."""
 
     @property
-    def count(self) -> int: ...
+    def denied_rows(self) -> int: ...
 
     @property
     def nbytes(self) -> int: ...
 
-class Allowed:
-    """Which rows of a segment a filter allows."""
-
-    def __init__(self, denied: DeniedRows, blocks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> None: ...
-
-class SegmentList:
+class SegmentSet:
     """Segments in the order of a search; immutable."""
 
-    def __init__(self, segments: Sequence[Segment], removed: Sequence[DeniedRows | None]) -> None: ...
+    def __init__(self, segments: Sequence[Segment], removed: Sequence[RowMask | None]) -> None: ...
 
-def locate(segments: SegmentList, wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], numbers: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> None:
-    """
-    Write the number of the segment and the row of each wanted id; -1 where it is in none.
-    """
+    def locate(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], numbers: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """
+        Write the number of the segment and the row of each id; -1 where it is in none.
+        """
 
-def remove_ids(segments: SegmentList, wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], may_miss: bool) -> list[tuple[int, DeniedRows]] | None:
-    """
-    The numbers of the segments that have these ids, each with its removed rows afterwards;
-    None where an id is in none, unless that may be.
-    """
+    def remove(self, ids: NDArray[numpy.int64], ignore_missing: bool) -> list[tuple[int, RowMask]]:
+        """
+        The numbers of the segments that have these ids, each with its mask without them.
+        Raises KeyError for the first id that is in none, unless those are to be ignored.
+        """
+
+    def filtered_by_ids(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], deny: bool) -> SegmentSet:
+        """The set with only these ids allowed, or with them denied."""
+
+    def filtered_by_flags(self, flags: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], deny: bool) -> SegmentSet:
+        """
+        The set with only the ids i allowed that have flags[i], or with them denied.
+        """
 
 def unpack_rows(segment: Segment, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], stop: Stop | None = None) -> None:
     """Write the codes of the given rows into codes (len(rows), n_bytes)."""
@@ -168,23 +250,6 @@ def widen(values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu'
     """
     Write each float32 into widened as float64, whatever the floating-point mode.
     """
-
-def search(segments: SegmentList, allowed: Sequence[Allowed] | None, costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], single: bool, bitorder: str, method: str, kernel: str, threads: int, cap_threads: bool, tuning: Tuning, k: int, distances: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None) -> None:
-    """
-    Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into
-    counters (nq, len(counter_names)).
-    """
-
-def range_search(segments: SegmentList, allowed: Sequence[Allowed] | None, costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], single: bool, bitorder: str, method: str, kernel: str, threads: int, cap_threads: bool, tuning: Tuning, radii: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], limit: int, lims: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
-    """
-    Distances and ids of all rows within each radius; where those of each query begin goes
-    into lims (nq + 1,).
-    """
-
-class TooManyRowsError(ValueError):
-    pass
-
-counter_names: tuple[str, ...] = ...
 
 max_segment_rows: int = 4294967232
 

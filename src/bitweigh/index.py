@@ -23,12 +23,12 @@ from bitweigh._checks import (
     MAX_K,
     as_bitorder,
     as_choice,
-    as_costs,
     as_ids,
     as_integer,
     as_k,
     as_n_bits,
     as_optional_integer,
+    as_query_costs,
     as_radii,
     as_rows,
     id_in_use_error,
@@ -38,7 +38,7 @@ from bitweigh._index.bands import BandOptions
 from bitweigh._index.explain import Explanation, explanation_of
 from bitweigh._index.filters import as_filter
 from bitweigh._index.policy import SegmentPolicy
-from bitweigh._index.request import NO_LIMIT, Request, in_order, nearest, request_for, within
+from bitweigh._index.request import Request, in_order, nearest, search_options, within
 from bitweigh._index.state import State
 from bitweigh._results import Memory, RangeResult, SearchResult
 from bitweigh.costs import from_weights
@@ -46,7 +46,6 @@ from bitweigh.typing import BitOrder, BuildMode, Codes, Ids, Method, OnDuplicate
 
 __all__ = ["Index"]
 
-METHODS = get_args(Method)
 _LARGEST_ID = 2**63 - 1
 
 AnyIndex = TypeVar("AnyIndex", bound="Index")
@@ -122,9 +121,8 @@ class Index:
         self._writing = threading.Lock()
         renew_lock_after_fork(self)
         self._source: _storage.Source | None = None
-        # These never change an answer; tests set them so that few rows reach every path.
-        self._kernel = _system.KERNEL
-        self._tuning = _core.Tuning()
+        # Tests set its kernel and tuning, which never change an answer, to reach every path.
+        self._engine = _core.Engine(n_bits, self._policy.bitorder, _system.KERNEL)
 
     @property
     def n_bits(self) -> int:
@@ -212,9 +210,10 @@ class Index:
         SearchResult(distances=array([-0.5,  4.5,  inf]), ids=array([ 7,  3, -1]))
 
         """
-        checked, single = as_costs(costs, self._policy.n_bits)
+        checked = as_query_costs(costs, self._policy.n_bits)
         k = as_k(k)
-        return nearest(self._request(checked, single, threads, method, allow, deny), k, stats)
+        options = search_options(method, threads)
+        return nearest(self._request(checked, options, allow, deny), k, stats)
 
     def search_with_ties(
         self,
@@ -246,11 +245,11 @@ class Index:
         array([0, 1])
 
         """
-        checked, single = as_costs(costs, self._policy.n_bits)
+        checked = as_query_costs(costs, self._policy.n_bits)
         k = as_k(k)
-        request = self._request(checked, single, threads, method, allow, deny)
+        request = self._request(checked, search_options(method, threads), allow, deny)
         farthest = nearest(request, k).distances.reshape(-1, k)[:, -1].copy()
-        return within(request, farthest, None, stats)
+        return within(request, farthest, stats)
 
     def range_search(
         self,
@@ -301,12 +300,10 @@ class Index:
         RangeResult(lims=array([0, 1]), distances=array([0.]), ids=array([1]))
 
         """
-        checked, single = as_costs(costs, self._policy.n_bits)
-        radii = as_radii(radius, len(checked))
-        limit = as_optional_integer(limit, "limit", 0, NO_LIMIT)
-        return within(
-            self._request(checked, single, threads, method, allow, deny), radii, limit, stats
-        )
+        checked = as_query_costs(costs, self._policy.n_bits)
+        radii = as_radii(radius, 1 if checked.ndim == 2 else len(checked))
+        options = search_options(method, threads, limit)
+        return within(self._request(checked, options, allow, deny), radii, stats)
 
     def iterate(
         self, costs: ArrayLike, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None
@@ -337,7 +334,8 @@ class Index:
         (0.0, 1)
 
         """
-        return in_order(self._request(self._one_query(costs), True, 1, "auto", allow, deny))
+        options = search_options(threads=1)
+        return in_order(self._request(self._one_query(costs), options, allow, deny))
 
     def search_by_id(
         self,
@@ -397,8 +395,9 @@ class Index:
             raise ValueError(f"weights must have shape ({n_bits},), got {np.shape(weights)}")
         state = self._state
         costs = from_weights(state.codes_of(wanted, n_bits), weights, bitorder=self.bitorder)
-        checked, _ = as_costs(costs, n_bits)
-        request = self._request(checked, False, threads, method, allow, deny, state)
+        checked = as_query_costs(costs, n_bits)
+        options = search_options(method, threads)
+        request = self._request(checked, options, allow, deny, state)
         distances, found = nearest(request, k + extra)
         if extra:
             # The others keep their order, whether the code itself is among them or too far behind
@@ -437,7 +436,7 @@ class Index:
         query = self._one_query(costs)
         k = as_k(k)
         state = self._state
-        request = self._request(query, True, 1, method, None, None, state)
+        request = self._request(query, search_options(method, 1), state=state)
         stats = nearest(request, k, stats=True).stats
         assert stats is not None
         return explanation_of(state, self._policy, method, k, stats)
@@ -883,32 +882,22 @@ class Index:
     def _request(
         self,
         costs: NDArray[np.float64],
-        single: bool,
-        threads: int | None,
-        method: Method,
-        allow: ArrayLike | None,
-        deny: ArrayLike | None,
+        options: _core.SearchOptions,
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
         state: State | None = None,
     ) -> Request:
         """A search of the present state, or of the one given."""
-        if not isinstance(method, str) or method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-        return request_for(
-            self._state if state is None else state,
-            costs,
-            single,
-            self._policy.bitorder,
-            self._kernel,
-            self._tuning,
-            method,
-            threads,
-            None if allow is None and deny is None else as_filter(allow, deny),
-        )
+        segments = (self._state if state is None else state).core
+        row_filter = as_filter(allow, deny)
+        if row_filter is not None:
+            segments = row_filter.applied_to(segments)
+        return Request(self._engine, segments, costs, options)
 
     def _one_query(self, costs: ArrayLike) -> NDArray[np.float64]:
-        """The costs of a single query, (1, n_bits, 2)."""
-        checked, single = as_costs(costs, self._policy.n_bits)
-        if not single:
+        """The costs of a single query, (n_bits, 2)."""
+        checked = as_query_costs(costs, self._policy.n_bits)
+        if checked.ndim != 2:
             raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
         return checked
 

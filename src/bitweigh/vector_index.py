@@ -31,7 +31,7 @@ from bitweigh._checks import (
 from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.explain import Explanation
 from bitweigh._index.filters import as_filter
-from bitweigh._index.request import NO_LIMIT, Request, nearest
+from bitweigh._index.request import MAX_LIMIT, Request, nearest, search_options
 from bitweigh._index.request import within as codes_within
 from bitweigh._index.state import State
 from bitweigh._results import Memory, RangeResult, SearchResult
@@ -483,7 +483,7 @@ class VectorIndex:
         state = self._fitted()
         queries, _ = as_queries(state, Q)
         radii = as_radii(radius, len(queries))
-        limit = as_optional_integer(limit, "limit", 0, NO_LIMIT)
+        limit = as_optional_integer(limit, "limit", 0, MAX_LIMIT)
         if by is not None:
             as_choice(by, "by", ("vectors", "codes"))
         if by == "vectors" and state.vectors is None:
@@ -491,9 +491,9 @@ class VectorIndex:
         if state.vectors is not None and by != "codes":
             wanted = as_filter(allow, deny)
             return within(state, state.vectors, queries, radii, limit, wanted, threads)
-        request = _request_for(state, threads, allow, deny)
+        request = _request_for(state, threads, allow, deny, limit)
         found = [
-            codes_within(request._replace(costs=costs), radii[block], limit)
+            codes_within(request._replace(costs=costs), radii[block])
             for block, _, costs in cost_blocks(state, queries)
         ]
         counts = [np.diff(result.lims) for result in found]
@@ -757,11 +757,16 @@ def _from_attributes(cls: type[AnyVectorIndex], attributes: dict[str, Any]) -> A
 
 
 def _request_for(
-    state: VectorState, threads: int | None, allow: ArrayLike | None, deny: ArrayLike | None
+    state: VectorState,
+    threads: int | None,
+    allow: ArrayLike | None,
+    deny: ArrayLike | None,
+    limit: int | None = None,
 ) -> Request:
     """A search of the codes, complete but for the costs, so that a filter is made only once."""
     no_costs = np.empty((0, state.index.n_bits, 2))
-    return state.index._request(no_costs, False, threads, "auto", allow, deny)
+    options = search_options(threads=threads, limit=limit)
+    return state.index._request(no_costs, options, allow, deny)
 
 
 def _codes_wanted(state: VectorState, k: int, rerank_from: object) -> int:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bitweigh._index.policy import SegmentPolicy
-from bitweigh._index.segments import Part, Unbanded
+from bitweigh._index.segments import LiveSegment, Unbanded
 from bitweigh._index.state import State
 from bitweigh._results import SearchStats
 from bitweigh.typing import Method
@@ -107,7 +107,7 @@ def explanation_of(
     )
 
 
-def _facts(part: Part, policy: SegmentPolicy) -> SegmentFacts:
+def _facts(part: LiveSegment, policy: SegmentPolicy) -> SegmentFacts:
     widths = [len(band.bits) for band in part.segment.bands]
     return SegmentFacts(
         rows=len(part),

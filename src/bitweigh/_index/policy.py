@@ -12,7 +12,7 @@ import numpy as np
 
 from bitweigh import _core
 from bitweigh._index.bands import BandLayout, BandOptions, layout_of
-from bitweigh._index.segments import Part, Segment, Unbanded
+from bitweigh._index.segments import LiveSegment, Segment, Unbanded
 from bitweigh._index.state import State
 from bitweigh.typing import BitOrder, BuildMode, Codes, Ids
 
@@ -56,7 +56,9 @@ class SegmentPolicy:
             pieces.append(state.tail.codes_and_ids())
             rows += len(state.tail)
         if rows < min(self.tail_rows, self.segment_rows):
-            return State(state.segments, Part(self._unbanded(_joined(pieces), "small")), next_id)
+            return State(
+                state.segments, LiveSegment(self._unbanded(_joined(pieces), "small")), next_id
+            )
         segments = list(state.segments)
         while segments and self._merges(segments[-1], rows):
             rows += len(segments[-1])
@@ -93,7 +95,7 @@ class SegmentPolicy:
         made = self._sealed(_joined(pieces), 0, min_banded_rows=1 if had_bands else None)
         return State(made, None, state.next_id)
 
-    def _merges(self, segment: Part, rows: int) -> bool:
+    def _merges(self, segment: LiveSegment, rows: int) -> bool:
         """Whether a segment is merged with as many younger rows.
 
         Merging neighbours of similar size copies each row O(log n) times, however small the adds.
@@ -104,14 +106,14 @@ class SegmentPolicy:
 
     def _sealed(
         self, rows: Rows, others: int, *, min_banded_rows: int | None = None
-    ) -> tuple[Part, ...]:
+    ) -> tuple[LiveSegment, ...]:
         """Rows as segments, each as large as can be, with bands where that is the policy.
 
         `others` is how many bytes the rest of the state takes. A caller that wants bands for
         smaller segments, or in spite of `build`, says from how many rows on.
         """
         codes, ids = rows
-        made: list[Part] = []
+        made: list[LiveSegment] = []
         for first in range(0, len(ids), self.segment_rows):
             cut = slice(first, first + self.segment_rows)
             piece = codes[cut], ids[cut]
@@ -121,21 +123,21 @@ class SegmentPolicy:
                 segment = self._unbanded(piece, "small")
             else:
                 segment = self._with_bands(piece, others)
-            made.append(Part(segment))
+            made.append(LiveSegment(segment))
             others += made[-1].memory().total
         return tuple(made)
 
     def _unbanded(self, rows: Rows, reason: Unbanded) -> Segment:
         return Segment.build(*rows, self.n_bits, unbanded=reason)
 
-    def _banded(self, part: Part, others: int, threads: int | None) -> Part:
+    def _banded(self, part: LiveSegment, others: int, threads: int | None) -> LiveSegment:
         """A part with bands; the part itself where there is no room for any."""
         # Before the rows are unpacked: there may be no memory for that either.
         if self._shape(len(part), part.segment.largest_id, others)[0] == 0:
             if part.segment.bands:
                 return part
             return replace(part, segment=replace(part.segment, unbanded=self._no_room))
-        return Part(self._with_bands(part.codes_and_ids(), others, threads))
+        return LiveSegment(self._with_bands(part.codes_and_ids(), others, threads))
 
     def _with_bands(self, rows: Rows, others: int, threads: int | None = None) -> Segment:
         codes, ids = rows
@@ -162,7 +164,7 @@ class SegmentPolicy:
         return "free_memory" if self.band_options.memory_limit is None else "memory_limit"
 
 
-def _bytes_of(parts: Iterable[Part]) -> int:
+def _bytes_of(parts: Iterable[LiveSegment]) -> int:
     return sum(part.memory().total for part in parts)
 
 

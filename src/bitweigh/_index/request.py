@@ -3,104 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import _core, _system
 from bitweigh._checks import as_integer
-from bitweigh._index.filters import Filter, allowed_in
-from bitweigh._index.state import State
 from bitweigh._results import RangeResult, SearchResult, SearchStats
 from bitweigh.errors import LimitError
-from bitweigh.typing import BitOrder, Method
+from bitweigh.typing import Method
 
-__all__ = ["NO_LIMIT", "Request", "in_order", "nearest", "request_for", "within"]
+__all__ = ["MAX_LIMIT", "METHODS", "Request", "in_order", "nearest", "search_options", "within"]
 
-NO_LIMIT = 2**62
+METHODS = get_args(Method)
 _N_COUNTERS = len(SearchStats._fields)
 _FIRST_NEIGHBOURS = 16
+MAX_LIMIT = 2**62
 
 
 class Request(NamedTuple):
-    """The arguments that all searches of the engine share, in the order of its parameters."""
+    """What is searched, with which queries, and how."""
 
-    segments: _core.SegmentList
-    allowed: list[_core.Allowed] | None
-    """The rows of each segment that may be returned; None for all."""
+    engine: _core.Engine
+    segments: _core.SegmentSet
     costs: NDArray[np.float64]
-    """(nq, n_bits, 2)"""
-    single: bool
-    """Whether the caller gave one query without its axis."""
-    bitorder: BitOrder
-    method: Method
-    kernel: str
-    threads: int
-    cap_threads: bool
-    """Whether fewer threads will do where there is little work."""
-    tuning: _core.Tuning
+    """(n_bits, 2) for a single query, else (nq, n_bits, 2)."""
+    options: _core.SearchOptions
 
 
-def request_for(
-    state: State,
-    costs: NDArray[np.float64],
-    single: bool,
-    bitorder: BitOrder,
-    kernel: str,
-    tuning: _core.Tuning,
-    method: Method = "auto",
-    threads: int | None = None,
-    row_filter: Filter | None = None,
-) -> Request:
-    """Searches of a state for checked costs."""
+def search_options(
+    method: Method = "auto", threads: int | None = None, limit: int | None = None
+) -> _core.SearchOptions:
+    """How a caller wants to search, checked."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if threads is None:
-        workers = _system.default_threads()
+        max_threads = _system.default_threads()
     else:
-        workers = as_integer(threads, "threads", 1, _system.MAX_THREADS)
-    return Request(
-        state.core,
-        None if row_filter is None else allowed_in(row_filter, state),
-        costs,
-        single,
-        bitorder,
-        method,
-        kernel,
-        workers,
-        threads is None,
-        tuning,
-    )
+        max_threads = as_integer(threads, "threads", 1, _system.MAX_THREADS)
+    max_rows = MAX_LIMIT if limit is None else as_integer(limit, "limit", 0, MAX_LIMIT)
+    return _engine_options(method, max_threads, threads is None, max_rows)
+
+
+# Kept, since making them takes longer than a short search is prepared. Nobody changes them.
+@lru_cache(maxsize=64)
+def _engine_options(
+    method: Method, threads: int, cap_threads: bool, limit: int
+) -> _core.SearchOptions:
+    options = _core.SearchOptions()
+    options.method = _core.Method[method]
+    options.threads = threads
+    options.cap_threads = cap_threads
+    options.limit = limit
+    return options
 
 
 def nearest(request: Request, k: int, stats: bool = False) -> SearchResult:
     """The k nearest rows of each query."""
-    nq, single = len(request.costs), request.single
-    shape = (k,) if single else (nq, k)
+    engine, segments, costs, options = request
+    shape = (k,) if costs.ndim == 2 else (len(costs), k)
     distances, ids = np.empty(shape), np.empty(shape, np.int64)
-    counters = np.empty((nq, _N_COUNTERS), np.int64) if stats else None
-    _core.search(*request, k, distances, ids, counters)
+    counters = _counters_for(costs) if stats else None
+    engine.search(segments, costs, k, options, distances, ids, counters)
     result = SearchResult(distances, ids)
     if counters is not None:
-        result.stats = _stats_of(counters, single)
+        result.stats = _stats_of(counters)
     return result
 
 
-def within(
-    request: Request, radii: NDArray[np.float64], limit: int | None, stats: bool = False
-) -> RangeResult:
-    """All rows within the radius of each query; LimitError if a query has more than `limit`."""
+def within(request: Request, radii: NDArray[np.float64], stats: bool = False) -> RangeResult:
+    """All rows within the radius of each query; LimitError if a query has more than the limit."""
+    engine, segments, costs, options = request
     lims = np.empty(len(radii) + 1, dtype=np.int64)
-    counters = np.empty((len(radii), _N_COUNTERS), np.int64) if stats else None
+    counters = _counters_for(costs) if stats else None
     try:
-        distances, ids = _core.range_search(
-            *request, radii, NO_LIMIT if limit is None else limit, lims, counters
-        )
+        distances, ids = engine.range_search(segments, costs, radii, options, lims, counters)
     except _core.TooManyRowsError:
-        raise LimitError(f"more than limit = {limit} codes are within the radius") from None
+        raise LimitError(f"more than limit = {options.limit} codes are within the radius") from None
     # The engine's int64 is C's long long, which NumPy tells from its own although they are equal.
     result = RangeResult(lims, distances, ids.view(np.int64))
     if counters is not None:
-        result.stats = _stats_of(counters, request.single)
+        result.stats = _stats_of(counters)
     return result
 
 
@@ -120,5 +105,10 @@ def in_order(request: Request) -> Iterator[tuple[float, int]]:
         done, k = k, 4 * k
 
 
-def _stats_of(counters: NDArray[np.int64], single: bool) -> SearchStats:
-    return SearchStats(*(counters[0].tolist() if single else counters.T))
+def _counters_for(costs: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Room for the counters: (n_counters,) for a single query, else (nq, n_counters)."""
+    return np.empty((*costs.shape[:-2], _N_COUNTERS), np.int64)
+
+
+def _stats_of(counters: NDArray[np.int64]) -> SearchStats:
+    return SearchStats(*(counters.tolist() if counters.ndim == 1 else counters.T))

@@ -17,7 +17,7 @@ from bitweigh._index.bands import BLOCK_ROWS, Band, BandLayout, build_bands, fir
 from bitweigh._results import Memory
 from bitweigh.typing import BitOrder, Codes, Ids
 
-__all__ = ["COUNTED_IDS_END", "Part", "Rows", "Segment", "StoredIds", "Unbanded"]
+__all__ = ["COUNTED_IDS_END", "LiveSegment", "Rows", "Segment", "StoredIds", "Unbanded"]
 
 Rows = NDArray[np.uint32]
 StoredIds = Ids | NDArray[np.uint32] | range
@@ -122,11 +122,12 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Part:
+class LiveSegment:
     """A segment without the rows that were removed from it."""
 
     segment: Segment
-    removed: _core.DeniedRows | None = None
+    removed: _core.RowMask | None = None
+    """The rows that a search may not return; None where none was removed."""
 
     def __len__(self) -> int:
         """Rows that are left."""
@@ -135,7 +136,7 @@ class Part:
     @property
     def removed_rows(self) -> int:
         """How many were removed."""
-        return 0 if self.removed is None else self.removed.count
+        return 0 if self.removed is None else self.removed.denied_rows
 
     def removed_masks(self) -> NDArray[np.uint32]:
         """By 32 rows, a bit for each: those that were removed."""

@@ -10,25 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import _core
-from bitweigh._index.segments import Part, Rows
+from bitweigh._index.segments import LiveSegment, Rows
 from bitweigh._results import Memory
 from bitweigh.typing import Codes, Ids
 
-__all__ = ["Places", "State"]
+__all__ = ["RowLocations", "State"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
-    """Where rows are."""
+class RowLocations:
+    """Where the rows of some ids are."""
 
-    numbers: NDArray[np.int32]
-    """Of the parts, as `State.parts` lists them; -1 where there is no such row."""
+    part_numbers: NDArray[np.int32]
+    """Positions in `State.parts`; -1 for an id that the state does not have."""
     rows: Rows
+    """Rows within those parts."""
 
     @property
     def found(self) -> NDArray[np.bool_]:
-        """Which there are."""
-        return self.numbers >= 0
+        """Which of the ids the state has."""
+        return self.part_numbers >= 0
 
 
 class State:
@@ -38,8 +39,8 @@ class State:
 
     def __init__(
         self,
-        segments: tuple[Part, ...] = (),
-        tail: Part | None = None,
+        segments: tuple[LiveSegment, ...] = (),
+        tail: LiveSegment | None = None,
         next_id: int = 0,
     ) -> None:
         """`next_id` is one more than the largest id ever used.
@@ -58,31 +59,28 @@ class State:
             removed.append(part.removed)
         self.rows: Final = rows  # not counting those that were removed
         # What a search hands to the engine: made once, since a search may take microseconds.
-        self.core: Final = _core.SegmentList(cores, removed)
+        self.core: Final = _core.SegmentSet(cores, removed)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[LiveSegment]:
         """Tail and segments, in the order in which a search reads them."""
         if self.tail is not None:
             yield self.tail
         yield from self.segments
 
-    def locate(self, ids: Ids) -> Places:
+    def locate(self, ids: Ids) -> RowLocations:
         """Where the rows of the given ids are."""
         numbers, rows = np.empty(len(ids), np.int32), np.empty(len(ids), np.uint32)
-        _core.locate(self.core, ids, numbers, rows)
-        return Places(numbers, rows)
+        self.core.locate(ids, numbers, rows)
+        return RowLocations(numbers, rows)
 
     def without(self, ids: Ids, may_miss: bool = False) -> State:
         """The state without the rows of these ids; parts that have no row left are dropped.
 
         Raises KeyError for the first id that is not in the state, unless that may be.
         """
-        removed = _core.remove_ids(self.core, ids, may_miss)
-        if removed is None:
-            raise KeyError(int(ids[np.argmin(self.locate(ids).found)]))
         parts = list(self.parts())
-        for number, rows in removed:
-            parts[number] = Part(parts[number].segment, rows)
+        for number, removed in self.core.remove(ids, may_miss):
+            parts[number] = LiveSegment(parts[number].segment, removed)
         tail = None if self.tail is None else parts.pop(0)
         return State(
             tuple([part for part in parts if len(part)]),
@@ -92,13 +90,13 @@ class State:
 
     def codes_of(self, ids: Ids, n_bits: int) -> Codes:
         """The codes of these ids, (n, n_bytes); KeyError for the first that is not in the state."""
-        places = self.locate(ids)
-        if not places.found.all():
-            raise KeyError(int(ids[np.argmin(places.found)]))
+        locations = self.locate(ids)
+        if not locations.found.all():
+            raise KeyError(int(ids[np.argmin(locations.found)]))
         codes = np.empty((len(ids), (n_bits + 7) // 8), dtype=np.uint8)
         for number, part in enumerate(self.parts()):
-            here = places.numbers == number
-            codes[here] = part.segment.codes(places.rows[here])
+            here = locations.part_numbers == number
+            codes[here] = part.segment.codes(locations.rows[here])
         return codes
 
     def memory(self) -> Memory:

@@ -19,7 +19,7 @@ import numpy as np
 from bitweigh import _core
 from bitweigh._checks import MAX_BITS
 from bitweigh._index.bands import Band, BandOptions
-from bitweigh._index.segments import COUNTED_IDS_END, Part, Segment
+from bitweigh._index.segments import COUNTED_IDS_END, LiveSegment, Segment
 from bitweigh._index.state import State
 from bitweigh._storage import folder as folders
 from bitweigh._storage.arrays import (
@@ -83,7 +83,7 @@ _PART_FIELDS = (
     "removed",
 )
 # The files of arrays that were hashed before, or loaded, by kind. Segments and parts never change.
-_known_files: WeakKeyDictionary[Segment | Part, dict[str, ArrayFile]] = WeakKeyDictionary()
+_known_files: WeakKeyDictionary[Segment | LiveSegment, dict[str, ArrayFile]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,7 +199,7 @@ def refuse_too_many_parts(fields: dict[str, Any], manifest: bytes) -> None:
         raise ValueError(f"the index has {parts} parts, too many to be saved: call compact()")
 
 
-def _described_part(part: Part, arrays: dict[str, ArrayData]) -> dict[str, Any]:
+def _described_part(part: LiveSegment, arrays: dict[str, ArrayData]) -> dict[str, Any]:
     segment = part.segment
     bands = tuple(tuple(band.bits.tolist()) for band in segment.bands)
     lengths = part_lengths(len(segment), segment.n_bits, bands)
@@ -225,7 +225,7 @@ def _described_part(part: Part, arrays: dict[str, ArrayData]) -> dict[str, Any]:
     return fields
 
 
-def _arrays_of(part: Part) -> dict[str, list[Array]]:
+def _arrays_of(part: LiveSegment) -> dict[str, list[Array]]:
     """The arrays of a part by kind, each in the pieces that it is kept in; [] where it has none."""
     segment = part.segment
     return {
@@ -336,7 +336,9 @@ def content_from(stored: StoredIndex, read: ArrayReader, folder: Path) -> Conten
     return Content(stored.n_bits, stored.bitorder, stored.options, state)
 
 
-def _part_from(stored: StoredPart, n_bits: int, arrays: dict[str, Array], folder: Path) -> Part:
+def _part_from(
+    stored: StoredPart, n_bits: int, arrays: dict[str, Array], folder: Path
+) -> LiveSegment:
     found: dict[str, Any] = {kind: arrays[file.name] for kind, file in stored.files.items()}
     ids = (
         found["ids"]
@@ -345,8 +347,8 @@ def _part_from(stored: StoredPart, n_bits: int, arrays: dict[str, Array], folder
     )
     segment = Segment(n_bits, found["codes"], ids, found.get("by_id"), _bands_from(stored, found))
     removed = stored.files.get("removed")
-    masks = None if removed is None else _core.DeniedRows(stored.rows, found["removed"])
-    part = Part(segment, masks)
+    masks = None if removed is None else _core.RowMask(found["removed"], stored.rows)
+    part = LiveSegment(segment, masks)
     if removed is not None and not len(part):
         raise CorruptFileError(folder / removed.name, "must leave a row of its part")
     _known_files[segment] = {kind: file for kind, file in stored.files.items() if kind != "removed"}

@@ -1,0 +1,197 @@
+// Searches for Python: converts what is asked, releases the GIL, calls the engine. Arguments were
+// checked in Python, except what is only seen while reading the data.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bindings/arrays.h"
+#include "bindings/interruptible.h"
+#include "bindings/segment_set_object.h"
+#include "engine/range_search.h"
+#include "engine/scan/scan.h"
+#include "engine/search.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace bitweigh {
+
+namespace {
+
+const Kernel& kernel_named(const char* name) {
+    const Kernel* kernel = find_kernel(name);
+    if (!kernel) {
+        throw std::invalid_argument("no kernel named '" + std::string(name) + "' on this machine");
+    }
+    return *kernel;
+}
+
+std::vector<std::string> kernel_names() {
+    std::vector<std::string> names;
+    for (const Kernel* kernel : available_kernels()) names.emplace_back(kernel->name);
+    return names;
+}
+
+// Arrays of the caller's, of any shape that has as many elements as are needed.
+template <class Value>
+using FlatOutput = nb::ndarray<Value, nb::c_contig, nb::device::cpu>;
+using Counters = std::optional<FlatOutput<std::int64_t>>;
+
+template <class Value>
+Value* data_of(const FlatOutput<Value>& output, std::size_t size) {
+    if (output.size() != size) {
+        throw std::invalid_argument("the arrays for the answer do not fit the queries");
+    }
+    return output.data();
+}
+
+void write_counters(const std::vector<SearchCounters>& counted, const Counters& counters) {
+    if (!counters) return;
+    std::int64_t* counts = data_of(*counters, counted.size() * n_counters);
+    for (const SearchCounters& query : counted) {
+        query.write(counts);
+        counts += n_counters;
+    }
+}
+
+// (n_bits, 2), a single query, or (nq, n_bits, 2).
+using AnyCosts = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+
+SearchRequest request_of(const Engine& engine, const SegmentSetObject& segments,
+                         const AnyCosts& costs, const SearchOptions& options) {
+    const std::size_t ndim = costs.ndim();
+    if ((ndim != 2 && ndim != 3) || costs.shape(ndim - 1) != 2 ||
+        costs.shape(ndim - 2) != engine.n_bits) {
+        throw std::invalid_argument("costs must have shape (n_bits, 2) or (nq, n_bits, 2)");
+    }
+    const bool single = ndim == 2;
+    const std::size_t n_queries = single ? 1 : costs.shape(0);
+    check_costs(costs.data(), n_queries, engine.n_bits, single);
+    if (segments.n_bytes != 0 && segments.n_bytes != bytes_of(engine.n_bits)) {
+        throw std::invalid_argument("a segment has codes of another length than the queries");
+    }
+    return {.segments = segments.set.segments(),
+            .engine = engine,
+            .costs = costs.data(),
+            .n_queries = n_queries,
+            .options = options};
+}
+
+void search_segments(const Engine& engine, const SegmentSetObject& segments, const AnyCosts& costs,
+                     std::size_t k, const SearchOptions& options,
+                     const FlatOutput<double>& distances, const FlatOutput<Id>& ids,
+                     const Counters& counters) {
+    SearchRequest request = request_of(engine, segments, costs, options);
+    if (k == 0) throw std::invalid_argument("k must be at least 1");
+    request.k = k;
+    std::vector<SearchCounters> counted(request.n_queries);
+    const std::size_t size = request.n_queries * k;
+    const SearchAnswer answer{data_of(distances, size), data_of(ids, size), counted.data()};
+    run_interruptibly([&](const InterruptCheck& check) { search(request, answer, check); });
+    write_counters(counted, counters);
+}
+
+using Distances = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+using FoundIds = nb::ndarray<nb::numpy, Id, nb::ndim<1>>;
+
+std::tuple<Distances, FoundIds> range_search_segments(
+    const Engine& engine, const SegmentSetObject& segments, const AnyCosts& costs,
+    const Input<double, 1>& radii, const SearchOptions& options,
+    const FlatOutput<std::int64_t>& lims, const Counters& counters) {
+    SearchRequest request = request_of(engine, segments, costs, options);
+    if (radii.shape(0) != request.n_queries) {
+        throw std::invalid_argument("there must be a radius for each query");
+    }
+    request.radii = radii.data();
+    std::int64_t* ends = data_of(lims, request.n_queries + 1);
+    std::vector<SearchCounters> counted(request.n_queries);
+    std::vector<std::vector<Neighbour>> found;
+    run_interruptibly(
+        [&](const InterruptCheck& check) { found = range_search(request, counted.data(), check); });
+    write_counters(counted, counters);
+    auto all = std::make_unique<std::pair<std::vector<double>, std::vector<Id>>>();
+    *ends++ = 0;
+    for (std::vector<Neighbour>& rows : found) {
+        for (const Neighbour& row : rows) {
+            all->first.push_back(row.distance);
+            all->second.push_back(row.id);
+        }
+        *ends++ = static_cast<std::int64_t>(all->first.size());
+        rows = std::vector<Neighbour>();
+    }
+    nb::capsule owner(all.get(), [](void* p) noexcept {
+        delete static_cast<std::pair<std::vector<double>, std::vector<Id>>*>(p);
+    });
+    auto* pair = all.release();  // only now: there may be no memory for a capsule
+    const std::size_t n = pair->first.size();
+    return {Distances(pair->first.data(), {n}, owner), FoundIds(pair->second.data(), {n}, owner)};
+}
+
+void bind_options(nb::module_& m) {
+    nb::enum_<Method>(m, "Method", "What a search does with bands; never changes the answer.")
+        .value("auto", Method::automatic)
+        .value("scan", Method::scan)
+        .value("probe", Method::probe);
+    nb::class_<SearchOptions>(m, "SearchOptions", "How to do a single search.")
+        .def(nb::init<>())
+#define BITWEIGH_PROPERTY(type, name, value, meaning) .def_rw(#name, &SearchOptions::name, meaning)
+            BITWEIGH_SEARCH_OPTIONS(BITWEIGH_PROPERTY)
+#undef BITWEIGH_PROPERTY
+        ;
+}
+
+}  // namespace
+
+void bind_search(nb::module_& m) {
+    nb::class_<Tuning>(m, "Tuning", "What tests change so that small inputs reach every path.")
+        .def(nb::init<>())
+        .def_rw("warm_up_rows", &Tuning::warm_up_rows, "Rows sampled for the first bound.")
+        .def_rw("warm_up_per_k", &Tuning::warm_up_per_k, "And for each neighbour wanted.")
+        .def_rw("narrow_max_bits", &Tuning::narrow_max_bits, "Longer codes use 16-bit sums.")
+        .def_rw("narrow_max_scan_bits", &Tuning::narrow_max_scan_bits, "And in a scan.")
+        .def_rw("first_round_cost", &Tuning::first_round_cost, "Of probing, in nanoseconds.")
+        .def_rw("least_scan_factor", &Tuning::least_scan_factor, "Where bands are used at all.")
+        .def_rw("least_scan_cost_per_k", &Tuning::least_scan_cost_per_k, "And per neighbour.");
+    bind_options(m);
+    nb::class_<Engine>(m, "Engine", "What all searches of an index have in common.")
+        .def(
+            "__init__",
+            [](Engine* self, std::size_t n_bits, const char* bitorder, const char* kernel) {
+                new (self) Engine{n_bits, order_named(bitorder), &kernel_named(kernel)};
+            },
+            "n_bits"_a, "bitorder"_a, "kernel"_a)
+        .def_prop_rw(
+            "kernel", [](const Engine& self) { return self.kernel->name; },
+            [](Engine& self, const char* name) { self.kernel = &kernel_named(name); })
+        .def_rw("tuning", &Engine::tuning)
+        .def("search", &search_segments, "segments"_a, "costs"_a, "k"_a, "options"_a,
+             "distances"_a.noconvert(), "ids"_a.noconvert(),
+             "counters"_a.noconvert().none() = nb::none(),
+             "Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into\n"
+             "counters (nq, len(counter_names)).")
+        .def("range_search", &range_search_segments, "segments"_a, "costs"_a, "radii"_a,
+             "options"_a, "lims"_a.noconvert(), "counters"_a.noconvert().none() = nb::none(),
+             "Distances and ids of all rows within each radius; where those of each query begin\n"
+             "goes into lims (nq + 1,).");
+    nb::exception<TooManyRows>(m, "TooManyRowsError", PyExc_ValueError);
+    m.def("kernel_names", &kernel_names, "Kernels that this machine can run, fastest first.");
+
+    nb::list names;
+    for (const char* name : SearchCounters::names) names.append(name);
+    m.attr("counter_names") = nb::tuple(names);
+}
+
+}  // namespace bitweigh

@@ -1,0 +1,15 @@
+// A set of segments as Python holds it.
+#pragma once
+
+#include <cstddef>
+
+#include "engine/segment_set.h"
+
+namespace bitweigh {
+
+struct SegmentSetObject {
+    SegmentSet set;
+    std::size_t n_bytes;  // of a code; 0 where there is no segment
+};
+
+}  // namespace bitweigh

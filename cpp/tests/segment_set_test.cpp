@@ -1,0 +1,260 @@
+// Sets of segments against lists of rows: where an id is, what removing leaves, what filters allow.
+#include "engine/segment_set.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "engine/tuning.h"
+#include "tests/banded_segment.h"
+#include "tests/check.h"
+
+namespace bitweigh::test {
+
+namespace {
+
+constexpr std::size_t n_bits = 8;
+
+// A set, and which ids each of its segments has left, by row: -1 for those removed or filtered out.
+struct Model {
+    std::vector<SegmentSet::Member> members;
+    std::vector<std::vector<Id>> ids;
+
+    std::optional<RowLocation> find(Id wanted) const {
+        for (std::size_t s = 0; s < ids.size(); ++s) {
+            const auto at = std::find(ids[s].begin(), ids[s].end(), wanted);
+            if (wanted >= 0 && at != ids[s].end()) {
+                return RowLocation{s, static_cast<Row>(at - ids[s].begin())};
+            }
+        }
+        return std::nullopt;
+    }
+    Model without(const std::set<Id>& gone) const {
+        Model left = *this;
+        for (auto& rows : left.ids) {
+            for (Id& id : rows) id = gone.contains(id) ? -1 : id;
+        }
+        return left;
+    }
+    std::set<Id> all_ids() const {
+        std::set<Id> all;
+        for (const auto& rows : ids) all.insert(rows.begin(), rows.end());
+        all.erase(-1);
+        return all;
+    }
+};
+
+// Segments of every way to store ids; no id is in two of them.
+Model draw_model(Rng& rng, std::size_t n_segments, std::size_t max_rows) {
+    Model model;
+    Id next = static_cast<Id>(pick(rng, 40));
+    for (std::size_t s = 0; s < n_segments; ++s) {
+        const std::size_t rows = 1 + pick(rng, max_rows - 1);
+        const bool counted = pick(rng, 2) == 0;
+        const Id step = counted ? 1 : 1 + static_cast<Id>(pick(rng, 2));
+        if (pick(rng, 4) == 0) next += Id{1} << 33;
+        std::vector<Id> ids(rows);
+        for (Id& id : ids) next = (id = next) + step;
+        if (!counted && pick(rng, 2)) std::shuffle(ids.begin(), ids.end(), rng);
+        std::vector<std::uint8_t> codes(rows);
+        for (std::uint8_t& code : codes) code = static_cast<std::uint8_t>(rng());
+        Layout layout;
+        if (pick(rng, 1)) layout = draw_layout(rng, n_bits, 2, 4);
+        const auto arrays = std::make_shared<const BandedSegment>(
+            codes, ids, n_bits, BitOrder::little, std::move(layout), true, counted);
+        model.members.push_back({shared_view(arrays), nullptr});
+        model.ids.push_back(arrays->ids());
+    }
+    return model;
+}
+
+// Ids of the model, and of others.
+std::vector<Id> draw_ids(Rng& rng, const Model& model, std::size_t n) {
+    const std::set<Id> all = model.all_ids();
+    const std::vector<Id> known(all.begin(), all.end());
+    std::vector<Id> drawn(n);
+    for (Id& id : drawn) {
+        id = known.empty() || pick(rng, 3) == 0 ? static_cast<Id>(pick(rng, 3000))
+                                                : known[pick(rng, known.size() - 1)];
+    }
+    return drawn;
+}
+
+// Whether exactly the rows of the model are allowed, by every part of the set that says so.
+bool is_right(const SegmentSet& set, const Model& model) {
+    if (set.segments().size() != model.ids.size()) return false;
+    bool right = true;
+    for (std::size_t s = 0; s < model.ids.size(); ++s) {
+        const Segment& view = set.segments()[s];
+        std::size_t denied = 0;
+        for (std::size_t row = 0; row < model.ids[s].size(); ++row) {
+            const bool is_denied = model.ids[s][row] < 0;
+            denied += is_denied;
+            right &= view.mask.denies(static_cast<Row>(row)) == is_denied;
+            right &=
+                view.rows_in(row / block_rows) >> row % block_rows & 1 ? !is_denied : is_denied;
+            for (const Band& band : view.bands) {
+                right &= band.rows.mask.denies(static_cast<Row>(row)) == is_denied;
+            }
+        }
+        right &= view.denied_rows == denied && view.rows == model.ids[s].size();
+        right &= view.bands.size() == model.members[s].segment->bands.size();
+    }
+    return right;
+}
+
+// A filtered set lists the blocks that have allowed rows where those are few, and only there.
+bool lists_are_right(const SegmentSet& set, const Model& model) {
+    bool right = true;
+    for (std::size_t s = 0; s < model.ids.size(); ++s) {
+        const Segment& view = set.segments()[s];
+        std::vector<std::uint32_t> blocks;
+        for (std::size_t row = 0; row < view.rows; ++row) {
+            const auto block = static_cast<std::uint32_t>(row / block_rows);
+            if (model.ids[s][row] < 0 || (!blocks.empty() && blocks.back() == block)) continue;
+            blocks.push_back(block);
+        }
+        const bool listed = view.allowed_blocks.data() != nullptr;
+        const bool sparse = (view.rows - view.denied_rows) * sparse_filter_ratio <= view.rows;
+        right &= listed == sparse;
+        right &= !listed || std::equal(blocks.begin(), blocks.end(), view.allowed_blocks.begin(),
+                                       view.allowed_blocks.end());
+    }
+    return right;
+}
+
+void check_lookups(Rng& rng, const SegmentSet& set, const Model& model) {
+    for (const Id id : draw_ids(rng, model, 30)) {
+        const std::optional<RowLocation> expected = model.find(id);
+        const std::optional<RowLocation> found = set.find(id);
+        CHECK(found.has_value() == expected.has_value(), id);
+        CHECK(!found || (found->segment == expected->segment && found->row == expected->row), id);
+    }
+}
+
+// The model after a removal of ids, some of which it may not have.
+Model check_removal(Rng& rng, const SegmentSet& set, const Model& model) {
+    const std::vector<Id> ids = draw_ids(rng, model, pick(rng, 20));
+    Checkpoint checkpoint = uninterrupted();
+    Removal removal = set.remove(ids, checkpoint);
+    Model left = model.without({ids.begin(), ids.end()});
+    std::optional<std::size_t> missing;
+    for (std::size_t i = ids.size(); i-- > 0;) {
+        if (!model.find(ids[i])) missing = i;
+    }
+    CHECK(removal.missing == missing, "the first id that is missing");
+    std::vector<std::size_t> changed;
+    for (Removal::Change& change : removal.changes) {
+        changed.push_back(change.segment);
+        left.members[change.segment].mask = std::make_shared<const RowMask>(std::move(change.mask));
+    }
+    std::vector<std::size_t> expected;
+    for (std::size_t s = 0; s < model.ids.size(); ++s) {
+        if (left.ids[s] != model.ids[s]) expected.push_back(s);
+    }
+    CHECK(changed == expected, "segments that change");
+    CHECK(is_right(SegmentSet(left.members), left), "what is left");
+    CHECK(is_right(set, model), "the set it was made from");
+    return left;
+}
+
+void check_filter(Rng& rng, const SegmentSet& set, const Model& model) {
+    const bool deny = pick(rng, 1) == 1;
+    const FilterKind kind = deny ? FilterKind::deny : FilterKind::allow;
+    const std::set<Id> all = model.all_ids();
+    std::set<Id> named;
+    Checkpoint checkpoint = uninterrupted();
+    const auto filtered = [&]() -> SegmentSet {
+        if (pick(rng, 1)) {
+            const std::size_t n = pick(rng, 1) ? pick(rng, 3) : pick(rng, 2 * all.size());
+            const std::vector<Id> ids = draw_ids(rng, model, n);
+            named.insert(ids.begin(), ids.end());
+            return set.filtered_by_ids(ids, kind, checkpoint);
+        }
+        // Often they end within a block. What lies beyond them is set, so that reading it would
+        // show.
+        const auto some_id = static_cast<std::size_t>(draw_ids(rng, model, 1)[0]);
+        const std::size_t n_flags = std::min<std::size_t>(some_id, 2500);
+        std::vector<std::uint8_t> flags(n_flags + block_rows, 1);
+        const std::size_t one_in = pick(rng, 1) ? 2 : 300;
+        for (std::size_t id = 0; id < n_flags; ++id) {
+            // Any byte but 0 is a flag.
+            flags[id] = pick(rng, one_in - 1) ? 0 : static_cast<std::uint8_t>(1 + pick(rng, 254));
+            if (flags[id]) named.insert(static_cast<Id>(id));
+        }
+        return set.filtered_by_flags({flags.data(), n_flags}, kind, checkpoint);
+    }();
+    std::set<Id> gone;
+    for (const Id id : all) {
+        if (named.contains(id) == deny) gone.insert(id);
+    }
+    const Model left = model.without(gone);
+    CHECK(is_right(filtered, left), (deny ? "deny " : "allow ") << named.size() << " ids");
+    CHECK(lists_are_right(filtered, left), (deny ? "deny " : "allow ") << named.size() << " ids");
+    CHECK(is_right(set, model), "the set it was made from");
+    check_lookups(rng, filtered, left);
+}
+
+void test_random_lives() {
+    Rng rng(3);
+    for (std::size_t repeat = 0; repeat < 150; ++repeat) {
+        Model model = draw_model(rng, pick(rng, 4), repeat % 3 ? 80 : 700);
+        for (std::size_t step = 0; step < 4; ++step) {
+            SegmentSet set(model.members);
+            CHECK(is_right(set, model), model.ids.size() << " segments");
+            check_lookups(rng, set, model);
+            check_filter(rng, set, model);
+            const SegmentSet moved = std::move(set);
+            model = check_removal(rng, moved, model);
+        }
+    }
+}
+
+void test_masks_must_fit_their_segments() {
+    Rng rng(4);
+    Model model = draw_model(rng, 1, 50);
+    model.members[0].mask = std::make_shared<const RowMask>(model.ids[0].size() + 1);
+    bool refused = false;
+    try {
+        const SegmentSet set(model.members);
+    } catch (const std::invalid_argument&) {
+        refused = true;
+    }
+    CHECK(refused, "a mask of too many rows");
+}
+
+// Of many rows a few ids touch a few pages.
+void test_filters_by_ids_store_what_they_name() {
+    constexpr std::size_t rows = 40 * RowMaskView::page_blocks * block_rows;
+    Segment segment{};
+    segment.rows = rows;  // with counted ids, and codes that nobody reads
+    const SegmentSet set({{std::make_shared<const Segment>(segment), nullptr}});
+    Checkpoint checkpoint = uninterrupted();
+    const std::vector<Id> ids = {5, rows - 1, rows, 7};
+    const SegmentSet filtered = set.filtered_by_ids(ids, FilterKind::allow, checkpoint);
+    const Segment& view = filtered.segments()[0];
+    CHECK(view.denied_rows == rows - 3, view.denied_rows);
+    CHECK(view.allowed_blocks.size() == 2 && view.allowed_blocks[0] == 0, "");
+    std::set<const std::uint32_t*> pages(view.mask.pages, view.mask.pages + 40);
+    CHECK(pages.size() == 3, pages.size() << " different pages");
+    const SegmentSet denied = set.filtered_by_ids(ids, FilterKind::deny, checkpoint);
+    CHECK(denied.segments()[0].denied_rows == 3, "");
+    CHECK(denied.segments()[0].allowed_blocks.data() == nullptr, "");
+}
+
+}  // namespace
+
+void test_segment_sets() {
+    test_random_lives();
+    test_masks_must_fit_their_segments();
+    test_filters_by_ids_store_what_they_name();
+}
+
+}  // namespace bitweigh::test
