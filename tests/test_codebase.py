@@ -39,14 +39,14 @@ PYTHON_LAYERS = [
     {"cli"},
 ]
 CPP_LAYERS = [
-    {"engine/types.h", "engine/tuning.h", "engine/float_mode.h"},
-    {"engine/kth_smallest.h", "engine/spread_sort.h"},
+    {"engine/types.h", "engine/tuning.h", "engine/cost_model", "engine/float_mode.h"},
+    {"engine/kth_smallest.h", "engine/bucket_sort.h"},
     {"engine/bits", "engine/denied_rows.h", "engine/parallel.h"},
     {"engine/id_column.h"},
     {"engine/top_k.h", "engine/segment.h", "engine/id_lookup"},
     {"engine/cost_table", "engine/scan", "engine/band_table", "engine/band_query"},
-    {"engine/bound_tables", "engine/allocate"},
-    {"engine/scan_query"},
+    {"engine/bound_tables", "engine/band_budget"},
+    {"engine/scan_query", "engine/plan"},
     {"engine/probe_query"},
     {"engine/tiles"},
     {"engine/search", "engine/range_search"},

@@ -63,15 +63,15 @@ void test_denied_rows();
 void test_id_lookup();
 // top_k_test.cpp
 void test_kth_smallest();
-void test_spread_sort();
+void test_bucket_sort();
 void test_top_k();
 // parallel_test.cpp
 void test_tasks();
-// band_table_test.cpp, band_query_test.cpp, allocate_test.cpp, range_test.cpp: the program of
+// band_table_test.cpp, band_query_test.cpp, band_budget_test.cpp, range_test.cpp: the program of
 // probe_test.cpp
 void test_band_tables();
 void test_band_queries();
-void test_allocation();
+void test_band_budget();
 void test_ranges();
 // kernel_test.cpp; returns how many scans were compared.
 std::size_t test_kernels();

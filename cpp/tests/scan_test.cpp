@@ -49,7 +49,7 @@ int run(const std::string& path, const std::vector<std::string>& expected) {
     test_denied_rows();
     test_id_lookup();
     test_kth_smallest();
-    test_spread_sort();
+    test_bucket_sort();
     test_top_k();
     test_tasks();
     watch.lap("unit checks", checks);
