@@ -70,6 +70,22 @@ def test_the_sources_are_formatted() -> None:
     tool("ruff", "format", "--check", ".")
 
 
+def test_the_cpp_sources_are_formatted() -> None:
+    command = [Path(sys.executable).parent / "clang-format", "--dry-run", "-Werror", *CPP]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"run `make lint`\n{done.stderr}"
+
+
+def test_every_cpp_source_is_built_by_cmake() -> None:
+    lists = [ROOT / "CMakeLists.txt", ROOT / "cpp/tests/CMakeLists.txt"]
+    listed = {
+        (path.parent / name).relative_to(ROOT).as_posix()
+        for path in lists
+        for name in re.findall(r"[\w/]+\.cpp", path.read_text())
+    }
+    assert listed == {path.relative_to(ROOT).as_posix() for path in CPP if path.suffix == ".cpp"}
+
+
 def test_mypy_strict_finds_nothing() -> None:
     tool("mypy")
 

@@ -67,11 +67,12 @@ void test_bucket_sort();
 void test_top_k();
 // parallel_test.cpp
 void test_tasks();
-// band_table_test.cpp, band_query_test.cpp, band_budget_test.cpp, range_test.cpp: the program of
-// probe_test.cpp
+// cost_model_test.cpp, band_budget_test.cpp: the program of plan_test.cpp
+void test_cost_model();
+void test_band_budget();
+// band_table_test.cpp, band_query_test.cpp, range_test.cpp: the program of probe_test.cpp
 void test_band_tables();
 void test_band_queries();
-void test_band_budget();
 void test_ranges();
 // kernel_test.cpp; returns how many scans were compared.
 std::size_t test_kernels();

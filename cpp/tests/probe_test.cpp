@@ -1,6 +1,5 @@
 // Tests of bands and probing, a program of its own: the suites of band_table_test.cpp,
-// band_query_test.cpp, band_budget_test.cpp and range_test.cpp, then probing against the
-// definition.
+// band_query_test.cpp and range_test.cpp, then probing against the definition.
 //
 // Damaged directories and row numbers only prove something under a sanitizer, which sees what is
 // read out of bounds. Fails also if a path that the counters tell of was never taken.
@@ -272,7 +271,6 @@ int main() {
     using namespace bitweigh::test;
     test_band_tables();
     test_band_queries();
-    test_band_budget();
     // Over a band that gives keys again and again a search may take for ever.
     if (failures == 0) {
         test_small_segments();
