@@ -124,9 +124,26 @@ void test_first_steps() {
     plan.choose_cheapest_keys();
     CHECK(plan.next()[0] == 0.0 && plan.next()[1] == 0.0, "the cheapest key of each band");
     CHECK(plan.arrive() == 1, "the second band has only keys that cost nothing");
-    // The plan of another query knows nothing of this one.
-    plan.start(bands, 1000, 50.0);
-    CHECK(plan.limits()[0] < 0.0 && plan.seen(0).keys == 0.0f, "");
+}
+
+// A plan that served another query knows nothing of it.
+void test_plans_start_afresh() {
+    const std::vector<BandQuery> bands = {make_band({1.0, 2.0, 3.0, 4.0})};
+    const std::vector<BandQuery> others = {make_band({0.1, 0.1, 0.1, 0.1})};
+    ProbePlan fresh;
+    ProbePlan used;
+    used.start(others, 1000000, 50.0);
+    used.seen(0) = {1.0f, 1000.0f};
+    used.update(5.0);
+    used.choose_next(5.0, infinity);
+    used.arrive();
+    used.start(bands, 1000, 50.0);
+    fresh.start(bands, 1000, 50.0);
+    for (ProbePlan* plan : {&fresh, &used}) {
+        CHECK(plan->limits()[0] < 0.0, plan->limits()[0]);
+        plan->update(5.0);
+    }
+    CHECK(used.finish_ns(infinity) == fresh.finish_ns(infinity), used.finish_ns(infinity));
 }
 
 void test_targets_without_bound() {
@@ -157,6 +174,8 @@ void test_time_decides() {
     const float with_lump = plan.finish_ns(infinity);
     plan.choose_next(6.0, infinity);
     CHECK(plan.next()[1] > plan.next()[0], plan.next()[0] << ", " << plan.next()[1]);
+    const double sum = sum_of_limits(plan.next());
+    CHECK(sum > 6.0 && sum < 6.0001, "just beyond the target, not a level: " << sum);
     plan.start(bands, 1000, 50.0);
     plan.choose_cheapest_keys();
     plan.arrive();
@@ -172,6 +191,7 @@ int main() {
     test_cost_model();
     test_band_budget();
     test_first_steps();
+    test_plans_start_afresh();
     test_targets_without_bound();
     test_time_decides();
     test_plans_end();
