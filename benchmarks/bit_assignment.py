@@ -139,7 +139,9 @@ def _searched(
     """The ids found (nq, k), and what it took."""
     found, counters = [], []
     for query in costs:
-        result, stats = index.search(query, k, threads=1, method="probe", stats=True)
+        result = index.search(query, k, threads=1, method="probe", stats=True)
+        stats = result.stats
+        assert stats is not None
         found.append(result.ids)
         counters.append((stats.probes, stats.blocks_probed, stats.nanoseconds / 1e3))
     return np.array(found), Means(*np.mean(counters, axis=0).tolist())

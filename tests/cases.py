@@ -62,6 +62,7 @@ class Setting:
             bitorder=case.bitorder,
             bands=None if self.bands is None else min(self.bands, case.n_bits),
             band_bits=self.band_bits,
+            build="manual" if self.method == "scan" else "auto",
         )
         index._kernel = self.kernel
         index._tuning.warm_up_rows = self.warm_up_rows
@@ -74,12 +75,16 @@ class Setting:
         index._tuning.first_round_cost = self.first_round_cost
         index._tuning.least_scan_factor = self.least_scan_factor
         index._tuning.least_scan_cost_per_k = self.least_scan_factor
-        index._growth.banded_rows = 1
+        index._policy.banded_rows = 1
         if self.segment_rows is not None:
-            index._growth.segment_rows = self.segment_rows
-            index._growth.tail_rows = max(1, self.segment_rows // 2)
+            # At most 40 segments: more of them take long to build and reach no other path.
+            segment_rows = max(self.segment_rows, len(case.codes) // 40)
+            index._policy.segment_rows = segment_rows
+            index._policy.tail_rows = max(1, segment_rows // 2)
         for piece in np.array_split(np.arange(len(case.codes)), self.adds):
             index.add(case.codes[piece], None if case.ids is None else case.ids[piece])
+        if self.method != "scan":
+            index.build()
         return index
 
 

@@ -56,7 +56,7 @@ def _search(method: Any, threads: int) -> MakeScene:
 
 def _ties(index: bitweigh.Index, rng: Rng) -> Callable[[], object]:
     costs = rng.integers(0, 3, (2, N_BITS, 2)).astype(np.float64)
-    return lambda: index.search(costs, 3, ties="all")
+    return lambda: index.search_with_ties(costs, 3)
 
 
 def _range_search(index: bitweigh.Index, rng: Rng) -> Callable[[], object]:
@@ -122,12 +122,12 @@ def _add_replacing(rng: Rng) -> Callable[[bitweigh.Index], object]:
 
 def _remove(rng: Rng) -> Callable[[bitweigh.Index], object]:
     ids = rng.permutation(400)[:80]
-    return lambda index: index.remove(ids, missing="ignore")
+    return lambda index: index.remove(ids, on_missing="ignore")
 
 
 def _replace(rng: Rng) -> Callable[[bitweigh.Index], object]:
     codes = rng.integers(0, 256, (3, 3), dtype=np.uint8)
-    return lambda index: index.replace(index.ids[[5, 50, 9]], codes)
+    return lambda index: index.replace(codes, index.ids[[5, 50, 9]])
 
 
 def _saved_index(rng: Rng, scratch: Path) -> Scene:

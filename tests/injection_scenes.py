@@ -178,8 +178,8 @@ def load_if_there(trial: Trial) -> object:
 def an_index(rng: Rng) -> bitweigh.Index:
     """Several segments, a tail, bands for some, ids in no order, some rows removed."""
     index = bitweigh.Index(N_BITS, bands=int(rng.integers(1, 4)), band_bits=int(rng.integers(2, 6)))
-    index._growth.tail_rows = 40
-    index._growth.banded_rows = 1
+    index._policy.tail_rows = 40
+    index._policy.banded_rows = 1
     index._tuning.warm_up_rows = 32
     index._tuning.least_scan_factor = 0.0
     index._tuning.least_scan_cost_per_k = 0.0

@@ -26,7 +26,7 @@ def old_index() -> bitweigh.Index:
     """What the folder holds before."""
     rng = np.random.default_rng(0)
     index = bitweigh.Index(24, bands=2, band_bits=3)
-    index._growth.tail_rows = 50
+    index._policy.tail_rows = 50
     index.add(rng.integers(0, 256, (90, 3), dtype=np.uint8), rng.permutation(90))
     index.build()
     index.add(rng.integers(0, 256, (5, 3), dtype=np.uint8))

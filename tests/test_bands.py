@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import bitweigh
 from bitweigh._index.bands import BandLayout, BandOptions, layout_of
+from bitweigh._index.request import Request
 from bitweigh._index.segments import Segment
-from bitweigh._index.state import State
+from bitweigh.index import METHODS
 from bitweigh.typing import BitOrder, Codes, Method
 
 
@@ -18,7 +23,7 @@ def layout_for(options: BandOptions, codes: Codes, n_bits: int, bitorder: BitOrd
     return layout_of(codes, n_bits, bitorder, *options.shape(len(codes), n_bits))
 
 
-def filled(n: int, n_bits: int = 64, **options: int) -> bitweigh.Index:
+def filled(n: int, n_bits: int = 64, **options: Any) -> bitweigh.Index:
     rng = np.random.default_rng(0)
     index = bitweigh.Index(n_bits, **options)
     index.add(rng.integers(0, 256, (n, n_bits // 8), dtype=np.uint8))
@@ -84,28 +89,82 @@ def test_a_bit_that_never_changes_is_left_out_where_not_all_are_wanted() -> None
 def test_a_small_index_has_no_bands_until_they_are_asked_for() -> None:
     index = filled(5000)
     costs = bitweigh.costs.hamming(index.codes_of([17])[0], 64)
-    _, stats = index.search(costs, 1, stats=True)
-    assert stats.probes == 0
+    assert probes_of(index, costs, "probe") == 0
     index.build()
-    _, stats = index.search(costs, 1, stats=True, method="probe")
-    assert stats.probes > 0
+    assert probes_of(index, costs, "probe") > 0
 
 
-def test_a_large_index_gets_its_bands_at_the_first_search() -> None:
+def probes_of(index: bitweigh.Index, costs: NDArray[np.float64], method: Method = "auto") -> int:
+    stats = index.search(costs, 1, stats=True, method=method).stats
+    assert stats is not None
+    return int(stats.probes)
+
+
+def test_a_large_index_gets_its_bands_when_codes_are_added() -> None:
     index = filled(200_000)
-    assert index.memory().directories == 0
+    assert index.memory().directories > 0
     costs = bitweigh.costs.hamming(index.codes_of([17])[0], 64)
-    found, stats = index.search(costs, 1, stats=True)
-    assert found.ids.tolist() == [17]
-    assert stats.probes > 0
-    assert stats.rows_scanned < 200_000
+    assert index.search(costs, 1).ids.tolist() == [17]
+    assert probes_of(index, costs) > 0
+
+
+def test_reads_build_nothing(tmp_path: Path) -> None:
+    index = filled(200_000, build="manual")
+    costs = np.ones((64, 2))
+    before = index._state
+    index.save(tmp_path / "index")
+    for reader in (index, bitweigh.Index.load(tmp_path / "index", mmap=True)):
+        for method in METHODS:
+            reader.search(costs, 1, method=method)
+            reader.search_with_ties(costs, 1, method=method)
+            reader.range_search(costs, -1.0, method=method)
+            reader.search_by_id(3, 1, method=method)
+            reader.explain(costs, 1, method=method)
+        next(reader.iterate(costs))
+        reader.verify()
+        assert reader.memory().directories == 0
+    assert index._state is before
+    assert not list((tmp_path / "index").glob("starts-*"))
+
+
+def test_only_build_builds_bands_of_a_manual_index() -> None:
+    index = filled(200_000, build="manual")
+    index.compact()
+    assert index.memory().directories == 0
+    assert "build='manual'" in index.explain(np.ones((64, 2)), 1).reason
+    index.build()
+    assert index.memory().directories > 0
+    index.remove([7])
+    index.compact()
     assert index.memory().directories > 0
 
 
-def test_a_scan_builds_nothing() -> None:
-    index = filled(200_000)
-    index.search(np.ones((64, 2)), 1, method="scan")
-    assert index.memory().directories == 0
+def test_building_again_uses_memory_that_was_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("bitweigh._index.bands.free_memory", lambda: 5_000_000)
+        index = filled(200_000)
+    costs = np.ones((64, 2))
+    (facts,) = index.explain(costs, 1).segments
+    assert 0 < facts.bands < facts.wanted_bands
+    index.build()
+    assert index.explain(costs, 1).segments == (facts,)
+    index.build(rebuild=True, threads=1)
+    (facts,) = index.explain(costs, 1).segments
+    assert facts.bands == facts.wanted_bands
+
+
+def test_explain_gives_the_reason_why_there_are_no_bands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    costs = np.ones((64, 2))
+    assert "fewer than 131,072" in filled(5000).explain(costs, 1).reason
+    assert "memory_limit=1000" in filled(200_000, memory_limit=1000).explain(costs, 1).reason
+    with monkeypatch.context() as patch:
+        patch.setattr("bitweigh._index.bands.free_memory", lambda: 0)
+        index = filled(200_000)
+    assert "too little free memory" in index.explain(costs, 1).reason
+    index.save(tmp_path / "index")
+    assert "saved without" in bitweigh.Index.load(tmp_path / "index").explain(costs, 1).reason
 
 
 def test_codes_and_ids_stay_together_when_bands_reorder_the_rows() -> None:
@@ -125,7 +184,7 @@ def test_a_memory_limit_is_kept(limit: int) -> None:
 
 def test_a_memory_limit_is_that_of_all_segments_together() -> None:
     index = bitweigh.Index(64, memory_limit=2_000_000, band_bits=10)
-    index._growth.segment_rows = 5000
+    index._policy.segment_rows = 5000
     index.add(np.random.default_rng(0).integers(0, 256, (20_000, 8), dtype=np.uint8))
     index.build()
     assert sum(bool(part.segment.bands) for part in index._state.parts()) > 1
@@ -139,34 +198,6 @@ def test_a_memory_limit_that_allows_no_band_leaves_the_scan() -> None:
     state = index._state
     assert index.search(np.ones((64, 2)), 3, method="probe").ids.tolist() == [0, 1, 2]
     assert index._state is state, "bands were tried again"
-
-
-def test_a_search_that_finds_no_memory_for_bands_asks_again_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    free, now, asked = 0, 1000.0, 0
-
-    def free_memory() -> int:
-        nonlocal asked
-        asked += 1
-        return free
-
-    monkeypatch.setattr("bitweigh._index.bands.free_memory", free_memory)
-    monkeypatch.setattr("time.monotonic", lambda: now)
-    index = filled(5000)
-    costs = np.ones((64, 2))
-    for _ in range(3):
-        index.search(costs, 3, method="probe")
-        index.add(index.codes_of([0]))
-        index.search(costs, 3, method="probe")
-        index.add(index.codes_of(range(2000)))
-        index.search(costs, 3, method="probe")
-        index.remove([len(index) - 1])
-    assert index.memory().directories == 0
-    assert asked == 1, "asking takes longer than a search"
-    free, now = 2**40, now + 60
-    assert index.search(costs, 3, method="probe").ids.tolist() == [0, 1, 2]
-    assert index.memory().directories > 0
 
 
 def test_build_asks_for_memory_whenever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,22 +223,21 @@ def test_explain_says_what_was_done_and_why() -> None:
     assert "200,000 codes of 64 bits, k = 1" in str(probed)
     small = index.explain(costs, 2000)
     assert small.plan == "scan"
-    assert "before probing would pay" in small.reason
+    assert "faster than setting up probes" in small.reason
     given_up = index.explain(np.random.default_rng(1).standard_normal((64, 2)), 10)
     assert given_up.plan == "probe, then scan"
-    assert index.explain(costs, 300_000).reason == "as many codes are wanted as there are"
+    assert index.explain(costs, 300_000).reason == "k is larger than the number of codes"
 
 
 def test_explain_speaks_of_the_codes_that_it_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     index = filled(5000)
-    state_for = index._state_for
+    request = index._request
 
-    def and_another_thread_adds(method: Method) -> State:
-        state = state_for(method)
+    def and_another_thread_adds(*arguments: Any) -> Request:
         index.add(index.codes_of(range(1000)))
-        return state
+        return request(*arguments)
 
-    monkeypatch.setattr(index, "_state_for", and_another_thread_adds)
+    monkeypatch.setattr(index, "_request", and_another_thread_adds)
     explained = index.explain(np.ones((64, 2)), np.int64(7), method="scan")
     assert len(index) == 6000
     assert sum(one.rows for one in explained.segments) == 5000

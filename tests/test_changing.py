@@ -47,26 +47,26 @@ WRONG: dict[str, tuple[Callable[[bitweigh.Index], Any], type[Exception], str]] =
         lambda index: index.add(codes(2), [3, 11]), ValueError,
         r"ids must be new, but ids\[1\] = 11 is in use; on_duplicate='replace' replaces"),
     "replace: no ids": (
-        lambda index: index.replace(None, codes(2)), TypeError,
+        lambda index: index.replace(codes(2), None), TypeError,
         "ids must be those of the codes to replace, got None; `add` adds"),
-    "replace: an unknown id": (lambda index: index.replace([11, 99], codes(2)), KeyError, "99"),
+    "replace: an unknown id": (lambda index: index.replace(codes(2), [11, 99]), KeyError, "99"),
     "replace: an id repeated": (
-        lambda index: index.replace([11, 11], codes(2)), ValueError, r"distinct, .* ids\[1\] = 11"),
+        lambda index: index.replace(codes(2), [11, 11]), ValueError, r"distinct, .* ids\[1\] = 11"),
     "replace: too few ids": (
-        lambda index: index.replace([11], codes(2)), ValueError, r"ids must have shape \(2,\)"),
+        lambda index: index.replace(codes(2), [11]), ValueError, r"ids must have shape \(2,\)"),
     "replace: codes of another dtype": (
-        lambda index: index.replace([11], np.ones((1, 2))), TypeError, "codes must have dtype"),
+        lambda index: index.replace(np.ones((1, 2)), [11]), TypeError, "codes must have dtype"),
     "replace: stray bits": (
-        lambda index: index.replace([11], np.full((1, 2), 255, np.uint8)), ValueError,
+        lambda index: index.replace(np.full((1, 2), 255, np.uint8), [11]), ValueError,
         r"codes\[0\] has unused bits set"),
     "replace: ids are floats": (
-        lambda index: index.replace([11.0], codes(1)), TypeError, "ids must be integers"),
+        lambda index: index.replace(codes(1), [11.0]), TypeError, "ids must be integers"),
     "remove: an unknown id": (lambda index: index.remove([11, 99, 98]), KeyError, "99"),
     "remove: missing unknown": (
-        lambda index: index.remove([11], missing="skip"), ValueError,
-        "missing must be 'error' or 'ignore', got 'skip'"),
+        lambda index: index.remove([11], on_missing="skip"), ValueError,
+        "on_missing must be 'error' or 'ignore', got 'skip'"),
     "remove: missing is no string": (
-        lambda index: index.remove([11], missing=True), ValueError, "missing must be .* got True"),
+        lambda index: index.remove([11], on_missing=True), ValueError, "on_missing .* got True"),
     "remove: ids are floats": (
         lambda index: index.remove([11.0]), TypeError, "ids must be integers, got float64"),
     "remove: ids are booleans": (
@@ -125,7 +125,7 @@ def test_a_removed_code_is_found_by_nothing() -> None:
 def test_an_id_that_is_named_twice_is_removed_once() -> None:
     index = filled()
     assert index.remove([12, 12]) == 1
-    assert index.remove([12, 13, 13], missing="ignore") == 1
+    assert index.remove([12, 13, 13], on_missing="ignore") == 1
     assert len(index) == 3
 
 
@@ -133,7 +133,7 @@ def test_nothing_to_change_is_no_change() -> None:
     index = filled()
     before = held(index)
     assert index.remove([]) == 0
-    index.replace([], np.empty((0, 2), dtype=np.uint8))
+    index.replace(np.empty((0, 2), dtype=np.uint8), [])
     index.add(np.empty((0, 2), dtype=np.uint8), [], on_duplicate="replace")
     index.merge(bitweigh.Index(N_BITS))
     bitweigh.Index(N_BITS).compact()
@@ -169,7 +169,7 @@ def test_replacing_gives_new_codes_to_old_ids() -> None:
     index = filled()
     before = held(index)
     new = codes(2, seed=1)
-    index.replace([13, 10], new)
+    index.replace(new, [13, 10])
     assert held(index) == {**before, 13: bytes(new[0]), 10: bytes(new[1])}
 
 
@@ -201,7 +201,7 @@ def test_a_copy_does_not_see_what_is_done_to_the_original(
     before = held(index)
     other = make(index)
     index.remove([10])
-    index.replace([12], codes(1, seed=1))
+    index.replace(codes(1, seed=1), [12])
     index.add(codes(3))
     index.compact()
     assert held(other) == before
@@ -211,7 +211,7 @@ def test_a_copy_does_not_see_what_is_done_to_the_original(
 
 def test_a_copy_keeps_the_options() -> None:
     index = bitweigh.Index(N_BITS, bands=3, band_bits=2, memory_limit=10**6)
-    assert index.copy()._growth.band_options == index._growth.band_options
+    assert index.copy()._policy.band_options == index._policy.band_options
 
 
 def test_an_iterator_keeps_to_the_codes_there_were() -> None:
@@ -291,7 +291,7 @@ def test_the_neighbours_of_a_code_are_those_of_one_moment(monkeypatch: pytest.Mo
         index.remove(range(11, 20))
         return bitweigh.costs.from_weights(*arguments, **options)
 
-    monkeypatch.setattr("bitweigh._index.lookups.from_weights", and_another_thread_removes)
+    monkeypatch.setattr("bitweigh.index.from_weights", and_another_thread_removes)
     found = index.search_by_id(10, 29)
     assert len(index) == 21
     assert found.ids.tolist() == expected.ids.tolist()

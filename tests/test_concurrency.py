@@ -42,7 +42,7 @@ def test_each_search_sees_one_state_while_another_thread_adds() -> None:
     weights = -(2.0 ** np.arange(15, -1, -1))
     costs = np.stack([np.zeros(16), weights], axis=-1)
     index = bitweigh.Index(16)
-    index._growth.tail_rows = 32
+    index._policy.tail_rows = 32
     failures: list[str] = []
     done = threading.Event()
 
@@ -69,7 +69,7 @@ def test_each_search_sees_one_state_while_another_thread_adds() -> None:
 
 def test_concurrent_adds_lose_nothing() -> None:
     index = bitweigh.Index(64)
-    index._growth.tail_rows = 50
+    index._policy.tail_rows = 50
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda i: index.add(CODES[10 * i : 10 * i + 10]), range(60)))
     assert len(index) == 600
@@ -164,7 +164,7 @@ def test_a_mapped_index_is_pickled_as_its_folder_and_refused_if_that_has_changed
 
 def test_a_search_does_not_wait_for_a_writer() -> None:
     index = filled()
-    index._growth.banded_rows = 1
+    index._policy.banded_rows = 1
     with index._writing:
         assert index.search(COSTS[0], 5).ids.shape == (5,)
 

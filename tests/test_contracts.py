@@ -13,11 +13,12 @@ from bitweigh import SearchResult, SearchStats
 
 
 def run(case: Case, setting: Setting) -> SearchStats:
-    found, stats = setting.index(case).search(
+    found = setting.index(case).search(
         case.costs, case.k, threads=setting.threads, method=setting.method, stats=True
     )
     assert_same(found, case.reference())
-    return stats
+    assert found.stats is not None
+    return found.stats
 
 
 class Reached:
@@ -110,7 +111,7 @@ def test_all_kernels_let_the_same_rows_through(case: Case, setting: Setting) -> 
     for kernel in KERNELS:
         index._kernel = kernel
         counts.append(
-            index.search(case.costs, case.k, threads=1, method=setting.method, stats=True)[1]
+            index.search(case.costs, case.k, threads=1, method=setting.method, stats=True).stats
         )
     for other in counts[1:]:
         for name, count in other._replace(nanoseconds=counts[0].nanoseconds)._asdict().items():
@@ -197,7 +198,7 @@ def test_equal_distances_go_to_the_lowest_id_wherever_its_row_is() -> None:
     ids = np.random.default_rng(0).permutation(5000)
     index = bitweigh.Index(64)
     index._tuning.warm_up_rows = 32
-    index._growth.segment_rows = 700
+    index._policy.segment_rows = 700
     index.add(codes, ids)
     assert index.search(np.ones((64, 2)), 40).ids.tolist() == list(range(40))
 

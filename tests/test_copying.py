@@ -41,7 +41,7 @@ def test_a_copy_of_a_derived_class_is_one_of_that_class(copied: Callable[[Named]
     assert other.notes == ["fruit"]
     assert (other.notes is index.notes) == (copied in (Named.copy, copy.copy))
     assert other._writing is not index._writing
-    assert other._growth is not index._growth
+    assert other._policy is not index._policy
     other.add(CODES[:3])
     other.build()
     assert (len(index), len(other)) == (50, 53)

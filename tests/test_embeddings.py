@@ -167,7 +167,7 @@ def test_embeddings_can_be_removed_and_replaced() -> None:
     x, _ = clustered(50, 1, 16, seed=6)
     embeddings = held(x, ids=np.arange(50) * 2)
     assert embeddings.remove([0, 4]) == 2
-    assert embeddings.remove([0, 6], missing="ignore") == 1
+    assert embeddings.remove([0, 6], on_missing="ignore") == 1
     assert len(embeddings) == 47
     assert embeddings.contains([4, 8]).tolist() == [False, True]
     assert 8 in embeddings

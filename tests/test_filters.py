@@ -90,7 +90,9 @@ def test_few_blocks_are_read_where_few_rows_are_allowed(share: float) -> None:
     index.add(codes)
     costs = rng.standard_normal((64, 2))
     allow = np.flatnonzero(rng.random(40_000) < share)
-    found, stats = index.search(costs, 3, allow=allow, stats=True)
+    found = index.search(costs, 3, allow=allow, stats=True)
+    stats = found.stats
+    assert stats is not None
     expected = bitweigh.reference.search(codes[allow], costs, 3, ids=allow)
     assert_same(found, expected)
     looked_at = stats.rows_scanned + stats.rows_scored_directly

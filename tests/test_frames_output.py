@@ -19,7 +19,7 @@ def test_a_missing_package_is_named_with_how_to_install_it(
     monkeypatch.setitem(sys.modules, package, None)
     kind: Any = {"pyarrow": "arrow"}.get(package, package)
     with pytest.raises(ImportError, match=r"pip install 'bitweigh\[frames\]'"):
-        frames.to_frame(two_queries(), kind)
+        two_queries().to_frame(kind)
 
 
 def two_queries() -> bitweigh.SearchResult:
@@ -53,13 +53,13 @@ def as_lists(kind: str, table: Any) -> dict[str, list[Any]]:
 def test_answers_become_tables_without_their_padding(kind: Any) -> None:
     if kind != "dict":
         pytest.importorskip({"arrow": "pyarrow"}.get(kind, kind))
-    assert as_lists(kind, frames.to_frame(two_queries(), kind)) == EXPECTED
+    assert as_lists(kind, two_queries().to_frame(kind)) == EXPECTED
 
 
 def test_a_single_query_is_query_0() -> None:
     both = two_queries()
     one = bitweigh.SearchResult(both.distances[1], both.ids[1])
-    table = frames.to_frame(one, "dict")
+    table = one.to_frame("dict")
     assert table["query"].tolist() == [0, 0]
     assert table["id"].tolist() == [6, 5]
 
@@ -68,55 +68,47 @@ def test_ranges_become_tables() -> None:
     result = bitweigh.RangeResult(
         np.array([0, 2, 2, 3]), np.array([0.5, 1.0, 2.0]), np.array([7, 8, 9])
     )
-    table = as_lists("dict", frames.to_frame(result, "dict"))
+    table = as_lists("dict", result.to_frame("dict"))
     assert table["query"] == [0, 0, 2]
     assert table["rank"] == [1, 2, 1]
     assert table["id"] == [7, 8, 9]
 
 
 def test_queries_may_have_names() -> None:
-    table = frames.to_frame(two_queries(), "dict", queries=["red", "blue"])
+    table = two_queries().to_frame("dict", queries=["red", "blue"])
     assert table["query"].tolist() == ["red", "red", "blue", "blue"]
 
 
 def test_as_many_names_as_queries_are_needed() -> None:
     with pytest.raises(ValueError, match=r"queries must have shape \(2,\), got \(1,\)"):
-        frames.to_frame(two_queries(), "dict", queries=["red"])
+        two_queries().to_frame("dict", queries=["red"])
 
 
-def test_only_results_become_tables() -> None:
-    with pytest.raises(TypeError, match="must be a SearchResult or a RangeResult, got tuple"):
-        frames.to_frame((1, 2))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("kind", [True, "polars", "arrow", "dict"])
-def test_a_search_returns_a_table_where_it_is_asked_for(kind: Any) -> None:
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dict"])
+def test_every_kind_of_result_makes_a_table(kind: Any) -> None:
     if kind != "dict":
-        pytest.importorskip({True: "pandas", "polars": "polars", "arrow": "pyarrow"}[kind])
+        pytest.importorskip({"arrow": "pyarrow"}.get(kind, kind))
     rng = np.random.default_rng(0)
-    index = bitweigh.Index(16)
-    index.add(rng.integers(0, 256, (50, 2), dtype=np.uint8))
+    codes = rng.integers(0, 256, (50, 2), dtype=np.uint8)
+    index, embeddings = bitweigh.Index(16), bitweigh.BinaryEmbeddings(16)
+    index.add(codes)
+    embeddings.add(codes)
     costs = rng.random((3, 16, 2))
-    found = index.search(costs, 4)
-    table = index.search(costs, 4, as_frame=kind)
-    assert np.asarray(table["id"]).tolist() == found.ids.ravel().tolist()
-    assert np.asarray(table["query"]).tolist() == [0] * 4 + [1] * 4 + [2] * 4
-    vectors = rng.standard_normal((60, 8))
-    near = bitweigh.VectorIndex(n_bits=8).fit(vectors)
-    near.add(vectors)
-    ids = near.search(vectors[:2], 3).ids
-    assert (
-        np.asarray(near.search(vectors[:2], 3, as_frame=kind)["id"]).tolist()
-        == ids.ravel().tolist()
-    )
+    found, ties = index.search(costs, 4), index.search_with_ties(costs, 4)
+    scored = embeddings.search(rng.random((3, 16)), 4)
+    for result, column in ((found, "distance"), (ties, "distance"), (scored, "score")):
+        table = result.to_frame(kind)
+        assert np.asarray(table["id"]).tolist() == result.ids.ravel().tolist()
+        assert np.asarray(table["query"]).tolist() == [0] * 4 + [1] * 4 + [2] * 4
+        assert np.asarray(table["rank"]).tolist() == [1, 2, 3, 4] * 3
+        values = scored.scores if column == "score" else result[-2]
+        assert np.asarray(table[column]).tolist() == values.ravel().tolist()
 
 
-def test_a_table_comes_without_stats() -> None:
+def test_a_kind_of_table_that_there_is_not_is_refused() -> None:
     index = bitweigh.Index(8)
-    with pytest.raises(ValueError, match="as_frame and stats"):
-        index.search(np.ones((8, 2)), 1, as_frame=True, stats=True)
-    with pytest.raises(ValueError, match="as_frame must be"):
-        index.search(np.ones((8, 2)), 1, as_frame="excel")  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="kind must be"):
+        index.search(np.ones((8, 2)), 1).to_frame("excel")  # type: ignore[arg-type]
 
 
 def test_queries_may_be_named_by_a_column_of_pandas() -> None:
@@ -124,7 +116,7 @@ def test_queries_may_be_named_by_a_column_of_pandas() -> None:
     index = bitweigh.Index(8)
     index.add(np.array([[1], [2]], dtype=np.uint8))
     found = index.search(np.ones((2, 8, 2)), 1)
-    table = frames.to_frame(found, "dict", queries=pandas.Series(["a", "b"]))
+    table = found.to_frame("dict", queries=pandas.Series(["a", "b"]))
     assert list(table["query"]) == ["a", "b"]
 
 
@@ -146,21 +138,11 @@ def test_masked_columns_of_a_dict_are_refused() -> None:
         frames.vectors_and_ids({"vector": masked}, "vector")
 
 
-@pytest.mark.parametrize("kind", [True, "polars", "arrow"])
-def test_a_missing_package_is_told_before_the_search(
-    kind: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_a_missing_package_is_named(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("pandas", "polars", "pyarrow"):
         monkeypatch.setitem(sys.modules, package, None)
     index = bitweigh.Index(8)
     index.add(np.array([[1], [2]], dtype=np.uint8))
-    vectors = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
-
-    def search(*_: object) -> None:
-        raise AssertionError("searched for nothing")
-
-    monkeypatch.setattr("bitweigh._core.search", search)
     with pytest.raises(ImportError, match=r"pip install 'bitweigh\[frames\]'"):
-        index.search(np.ones((8, 2)), 1, as_frame=kind)
-    with pytest.raises(ImportError, match=r"pip install 'bitweigh\[frames\]'"):
-        vectors.search(np.ones(4), 1, as_frame=kind)
+        index.search(np.ones((8, 2)), 1).to_frame(kind)

@@ -32,10 +32,10 @@ def make_index() -> bitweigh.Index:
     rng = np.random.default_rng(0)
     codes = np.packbits(rng.random((200, N_BITS)) < 0.5, axis=1)
     index = bitweigh.Index(N_BITS, bands=3, band_bits=3)
-    index._growth.tail_rows = 20
+    index._policy.tail_rows = 20
     index.add(codes[:70], rng.permutation(2**40 + np.arange(70)))
     index.build()
-    index._growth.segment_rows = 50
+    index._policy.segment_rows = 50
     index.add(codes[70:105], rng.permutation(35))
     index.add(codes[105:110])
     index.remove([3, 2**40 + 5, 2**40 + 60])
@@ -106,7 +106,7 @@ def exercise(index: bitweigh.Index) -> None:
     index.contains([0, 1, 2**40, 2**62])
     known = ids[(ids >= 0)][:3]
     index.codes_of(known[index.contains(known)])
-    index.remove(known, missing="ignore")
+    index.remove(known, on_missing="ignore")
     index.explain(costs, 2)
     index.compact()
     index.search(costs, 7)

@@ -52,10 +52,13 @@ def test_results_can_be_written_to(index: bitweigh.Index) -> None:
 
 
 def test_stats_come_beside_the_result(index: bitweigh.Index) -> None:
-    (distances, ids), stats = index.search(np.ones((3, 64, 2)), 5, stats=True)
+    found = index.search(np.ones((3, 64, 2)), 5, stats=True)
+    (distances, ids), stats = found, found.stats
+    assert stats is not None
     assert distances.shape == ids.shape == (3, 5)
     assert stats.rows_scored_directly.tolist() == [100, 100, 100]
-    single = index.search(np.ones((64, 2)), 5, stats=True)[1]
+    single = index.search(np.ones((64, 2)), 5, stats=True).stats
+    assert single is not None
     assert single.rows_scored_directly == 100
 
 
@@ -171,7 +174,7 @@ def test_adding_in_pieces_equals_adding_at_once(
     codes = random_codes(n, seed=seed)
     ids = np.random.default_rng(seed).permutation(n)
     index = bitweigh.Index(64)
-    index._growth.tail_rows, index._growth.segment_rows = tail_rows, segment_rows
+    index._policy.tail_rows, index._policy.segment_rows = tail_rows, segment_rows
     start = 0
     for size in pieces:
         index.add(codes[start : start + size], ids[start : start + size])
@@ -188,7 +191,7 @@ def test_adding_in_pieces_equals_adding_at_once(
 
 def test_many_small_adds_leave_few_segments() -> None:
     index = bitweigh.Index(8)
-    index._growth.tail_rows = 16
+    index._policy.tail_rows = 16
     for _ in range(3000):
         index.add(np.zeros((1, 1), dtype=np.uint8))
     assert len(index) == 3000

@@ -114,7 +114,7 @@ PAPER_SEARCHED = """
 """
 LOOKUP = """
 index = bitweigh.Index(8)
-index._growth.segment_rows = 100
+index._policy.segment_rows = 100
 index.add(np.zeros((20_000, 1), dtype=np.uint8), rng.permutation(20_000))
 wanted = rng.integers(20_000, 2**40, 5_000_000)  # looked for in each of 200 segments
 print("ready", flush=True)

@@ -63,7 +63,7 @@ class Life(RuleBasedStateMachine):
 
     def use(self, index: bitweigh.Index) -> None:
         """With numbers so small that few rows reach every path."""
-        growth = index._growth
+        growth = index._policy
         growth.tail_rows, growth.segment_rows, growth.banded_rows = self.growth
         index._tuning.warm_up_rows, index._tuning.warm_up_per_k = 32, 1
         index._tuning.least_scan_factor = index._tuning.least_scan_cost_per_k = 0.0
@@ -140,7 +140,7 @@ class Life(RuleBasedStateMachine):
         present = sorted(self.model)[:1]
         with pytest.raises(KeyError, match=str(missing)):
             self.index.remove([*present, missing])
-        assert self.index.remove([missing], missing="ignore") == 0
+        assert self.index.remove([missing], on_missing="ignore") == 0
 
     @precondition(lambda self: self.model)
     @rule(seed=SEEDS)
@@ -148,7 +148,7 @@ class Life(RuleBasedStateMachine):
         rng = np.random.default_rng(seed)
         ids = self.some_ids(rng)
         codes = self.codes(rng, len(ids))
-        self.index.replace(ids, codes)
+        self.index.replace(codes, ids)
         self.put(ids, codes)
         done["replace"] += 1
 
@@ -209,13 +209,14 @@ class Life(RuleBasedStateMachine):
             wanted = {"allow": np.array(sorted(keep), dtype=np.int64)}
         codes, ids = self.held(keep)
         expected = bitweigh.reference.search(codes, costs, k, ids=ids, bitorder=self.order)
-        found, stats = self.index.search(
+        found = self.index.search(
             costs, k, method=method, threads=int(rng.integers(1, 3)), stats=True, **wanted
         )
         assert_same(found, expected)
         done["filtered search" if filtered else "search"] += 1
-        done["probes"] += int(stats.probes > 0)
-        done["scans"] += int(stats.rows_scanned > 0)
+        assert found.stats is not None
+        done["probes"] += int(found.stats.probes > 0)
+        done["scans"] += int(found.stats.rows_scanned > 0)
         done["removed rows"] += int(any(part.removed_rows for part in self.index._state.parts()))
 
     @rule(seed=SEEDS)

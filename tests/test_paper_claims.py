@@ -35,7 +35,7 @@ class Hashed:
 
     def effort(self, index: paper.MIWQ | paper.MIH, k: int) -> NDArray[np.float64]:
         """Buckets and candidates, (2,), the mean over all queries."""
-        stats = [index.search(costs, k, stats=True)[1] for costs in self.costs]
+        stats = [index.search(costs, k).stats for costs in self.costs]
         return np.mean([(one.buckets, one.candidates) for one in stats], axis=0)
 
     def effort_of_both(self, k: int, m: int | None = None) -> NDArray[np.float64]:
@@ -109,8 +109,8 @@ def test_the_descending_order_never_probes_more_buckets_than_the_printed_one(
     costs = rng.integers(-most, most, (n_bits, 2), endpoint=True) / 2**8
     m = data.draw(st.integers(-(-n_bits // 12), min(n_bits, 12)))
     k = data.draw(st.integers(1, n))
-    printed = paper.MIWQ(codes, n_bits, m=m).search(costs, k, stats=True)[1]
-    falling = paper.MIWQ(codes, n_bits, m=m, order="descending").search(costs, k, stats=True)[1]
+    printed = paper.MIWQ(codes, n_bits, m=m).search(costs, k).stats
+    falling = paper.MIWQ(codes, n_bits, m=m, order="descending").search(costs, k).stats
     assert falling.buckets <= printed.buckets
     assert falling.rounds <= printed.rounds
 

@@ -58,7 +58,8 @@ def test_mih_ranks_the_full_shell_by_weight(
     radius = np.sort(plain)[min(k, n) - 1]
     shell = np.flatnonzero(plain <= radius)
     expected = reference.search(codes[shell], costs, k, ids=shell, bitorder=bitorder)
-    found, stats = paper.MIH(codes, n_bits, m=m, bitorder=bitorder).search(costs, k, stats=True)
+    found = paper.MIH(codes, n_bits, m=m, bitorder=bitorder).search(costs, k)
+    stats = found.stats
     np.testing.assert_array_equal(found.distances, expected.distances)
     np.testing.assert_array_equal(found.ids, expected.ids)
     assert stats.candidates >= len(shell)

@@ -29,7 +29,8 @@ def assert_equals_the_definition(
     k: int,
     order: str,
 ) -> paper.ProbeStats:
-    found, stats = index.search(costs, k, stats=True)
+    found = index.search(costs, k)
+    stats = found.stats
     expected = reference.search(codes, costs, k, bitorder=order)
     np.testing.assert_array_equal(found.distances, expected.distances)
     # The printed stop leaves open which of several rows at the K-th distance are returned.
@@ -83,7 +84,7 @@ def test_pq_table_equals_the_definition(
     stats = assert_equals_the_definition(index, codes, costs, k, bitorder)
     assert stats.candidates <= n
     # The index keeps nothing of a query.
-    assert index.search(costs, k, stats=True)[1] == stats
+    assert index.search(costs, k).stats == stats
 
 
 @settings(max_examples=60)
@@ -94,8 +95,8 @@ def test_miwq_and_pq_table_max_heap_probe_as_many_buckets(n_bits: int, n: int, s
     codes = np.packbits(rng.random((n, n_bits)) < 0.5, axis=1)
     costs = rng.integers(-(2**40), 2**40, (n_bits, 2)) / 2**8
     m = -(-n_bits // 12)
-    ours = paper.MIWQ(codes, n_bits, m=m).search(costs, 3, stats=True)[1]
-    theirs = paper.PQTable(codes, n_bits, m=m, merge="max_heap").search(costs, 3, stats=True)[1]
+    ours = paper.MIWQ(codes, n_bits, m=m).search(costs, 3).stats
+    theirs = paper.PQTable(codes, n_bits, m=m, merge="max_heap").search(costs, 3).stats
     assert ours == theirs
 
 
@@ -128,7 +129,8 @@ def test_every_bucket_comes_exactly_once_in_rising_cost(n_bits: int, seed: int) 
     values = np.arange(2**n_bits)
     codes = np.packbits((values[:, np.newaxis] >> np.arange(n_bits)) & 1, axis=1)
     costs = exact_costs(rng, n_bits)
-    found, stats = paper.SingleIndex(codes, n_bits).search(costs, 2**n_bits, stats=True)
+    found = paper.SingleIndex(codes, n_bits).search(costs, 2**n_bits)
+    stats = found.stats
     assert sorted(found.ids.tolist()) == values.tolist()
     assert (np.diff(found.distances) >= 0).all()
     assert stats.buckets == stats.candidates == 2**n_bits
@@ -155,9 +157,11 @@ def test_several_queries_give_what_each_gives_alone(
     codes = np.packbits(rng.random((300, 24)) < 0.5, axis=1)
     costs = rng.random((5, 24, 2))
     index = method(codes, 24)
-    together, counts = index.search(costs, 7, stats=True)
+    together = index.search(costs, 7)
+    counts = together.stats
     for number, own in enumerate(costs):
-        alone, count = index.search(own, 7, stats=True)
+        alone = index.search(own, 7)
+        count = alone.stats
         np.testing.assert_array_equal(together.distances[number], alone.distances)
         np.testing.assert_array_equal(together.ids[number], alone.ids)
         assert count == tuple(one[number] for one in counts)

@@ -59,8 +59,8 @@ def test_range_search_equals_the_definition(
 @given(cases(), settings_to_run())
 def test_all_ties_are_what_is_as_near_as_the_last_one(case: Case, setting: Setting) -> None:
     index = setting.index(case)
-    found = index.search(
-        case.costs, case.k, threads=setting.threads, method=setting.method, ties="all"
+    found = index.search_with_ties(
+        case.costs, case.k, threads=setting.threads, method=setting.method
     )
     n = len(case.codes)
     for query, one in enumerate(ordered(case)):

@@ -68,7 +68,7 @@ def test_a_golden_index_holds_what_was_put_into_it(path: Path, mapped: bool) -> 
     index.verify()
     assert (index.n_bits, index.bitorder) == (expected["n_bits"], expected["bitorder"])
     assert held(index) == expected["codes"]
-    options = index._growth.band_options
+    options = index._policy.band_options
     for name in ("bands", "band_bits", "memory_limit"):
         assert getattr(options, name) == expected["options"].get(name)
     index.add(np.zeros((1, (index.n_bits + 7) // 8), dtype=np.uint8))
@@ -195,7 +195,7 @@ def test_an_index_without_codes_is_saved_with_its_options(mapped: bool, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == [MANIFEST]
     loaded = bitweigh.load(tmp_path, mmap=mapped)
     assert (len(loaded), loaded.n_bits, loaded.bitorder) == (0, 33, "little")
-    assert loaded._growth.band_options == index._growth.band_options
+    assert loaded._policy.band_options == index._policy.band_options
     loaded.verify()
 
 

@@ -52,7 +52,7 @@ class Stress:
         self.folder = folder
         self.log = Log()
         self.index = bitweigh.Index(N_BITS)
-        growth = self.index._growth
+        growth = self.index._policy
         growth.tail_rows, growth.segment_rows, growth.banded_rows = 16, 100, 40
         self.index._tuning.warm_up_rows = 32
         self.index._tuning.least_scan_factor = self.index._tuning.least_scan_cost_per_k = 0.0

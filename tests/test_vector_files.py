@@ -30,7 +30,7 @@ def old_index() -> VectorIndex:
 
 
 def changed(index: VectorIndex) -> None:
-    index.remove(range(380, 390), missing="ignore")
+    index.remove(range(380, 390), on_missing="ignore")
     index.add(DATA[200:250], ids=range(340, 390), on_duplicate="replace")
 
 

@@ -187,7 +187,7 @@ def test_removed_and_replaced_vectors_are_neither_found_nor_given() -> None:
     index = made(rerank="float32")
     assert index.search(DATA[5], 1).ids[0] == 5
     assert index.remove([5, 6]) == 2
-    assert index.remove([5, 7], missing="ignore") == 1
+    assert index.remove([5, 7], on_missing="ignore") == 1
     index.add(DATA[100:102], ids=[8, 5], on_duplicate="replace")
     np.testing.assert_array_equal(index.vectors_of([5, 8, 9]), DATA[[101, 100, 9]])
     with pytest.raises(KeyError, match="6"):

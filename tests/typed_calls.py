@@ -7,42 +7,41 @@ from typing import Any, assert_type
 import numpy as np
 
 import bitweigh
-from bitweigh import RangeResult, SearchResult, SearchStats, VectorIndex
+from bitweigh import Explanation, RangeResult, ScoredResult, SearchResult, SearchStats, VectorIndex
+from bitweigh.typing import FrameKind, Method
 
 COSTS = np.ones((8, 2))
 
 
-def of_codes(index: bitweigh.Index, stats: bool, as_frame: bool) -> None:
+def of_codes(index: bitweigh.Index, flag: bool, method: Method, kind: FrameKind) -> None:
     assert_type(index.search(COSTS, 3), SearchResult)
-    assert_type(index.search(COSTS, 3, as_frame=False), SearchResult)
-    assert_type(index.search(COSTS, 3, stats=False, as_frame=False), SearchResult)
-    assert_type(index.search(COSTS, 3, ties="cut"), SearchResult)
-    assert_type(index.search(COSTS, 3, ties="all"), RangeResult)
-    assert_type(index.search(COSTS, 3, ties="all", as_frame=False), RangeResult)
-    assert_type(index.search(COSTS, 3, stats=True), tuple[SearchResult, SearchStats])
-    assert_type(
-        index.search(COSTS, 3, stats=True, as_frame=False), tuple[SearchResult, SearchStats]
-    )
-    assert_type(
-        index.search(COSTS, 3, stats=stats), SearchResult | tuple[SearchResult, SearchStats]
-    )
-    assert_type(index.search(COSTS, 3, as_frame=True), Any)
-    assert_type(index.search(COSTS, 3, as_frame="polars"), Any)
-    assert_type(index.search(COSTS, 3, as_frame="dict", ties="all", stats=False), Any)
-    assert_type(index.search(COSTS, 3, as_frame=as_frame), SearchResult | Any)
-    index.search(COSTS, 3, as_frame=as_frame, stats=stats)
-    index.search(COSTS, 3, as_frame=as_frame, ties="all")
-    index.search(COSTS, 3, as_frame=as_frame or "arrow")
+    assert_type(index.search(COSTS, 3, stats=flag, method=method), SearchResult)
+    assert_type(index.search(COSTS, 3, stats=True).stats, SearchStats | None)
+    assert_type(index.search_with_ties(COSTS, 3, stats=flag), RangeResult)
+    assert_type(index.range_search(COSTS, 1.0, stats=flag), RangeResult)
+    assert_type(index.search_by_id(3, 3, include_self=flag), SearchResult)
+    assert_type(index.search(COSTS, 3).to_frame(kind), Any)
+    assert_type(index.explain(COSTS, 3), Explanation)
+    index.build(rebuild=flag)
+    _, ids = index.search(COSTS, 3)
+    assert_type(ids.ndim, int)
 
 
-def of_vectors(index: VectorIndex, as_frame: bool) -> None:
-    assert_type(index.search(COSTS, 3), SearchResult)
-    assert_type(index.search(COSTS, 3, as_frame=False), SearchResult)
-    assert_type(index.search(COSTS, 3, as_frame=True), Any)
-    assert_type(index.search(COSTS, 3, as_frame="arrow"), Any)
-    assert_type(index.search(COSTS, 3, as_frame=as_frame), SearchResult | Any)
+def of_vectors(index: VectorIndex, flag: bool) -> None:
+    assert_type(index.search(COSTS, 3, progress=flag), SearchResult)
     assert_type(index.index, bitweigh.Index)
     assert_type(index.range_search(COSTS, 1.0, by="codes"), RangeResult)
+
+
+def of_embeddings(embeddings: bitweigh.BinaryEmbeddings, flag: bool) -> None:
+    assert_type(embeddings.search(COSTS, 3, signed=flag), ScoredResult)
+    assert_type(embeddings.search(COSTS, 3).to_frame(), Any)
+
+
+def of_folders(path: str, flag: bool) -> None:
+    assert_type(bitweigh.load(path, mmap=flag), bitweigh.Index | VectorIndex)
+    assert_type(bitweigh.Index.load(path, mmap=flag, verify=flag), bitweigh.Index)
+    assert_type(VectorIndex.load(path, mmap=flag), VectorIndex)
 
 
 class Own(bitweigh.Index):

@@ -22,6 +22,7 @@ from benchmarks.engine.clock import (
     Times,
     Turn,
     engine_turn,
+    nanoseconds,
     spread_of,
     take_turns,
     typical,
@@ -54,7 +55,7 @@ _CALLS: tuple[tuple[str, Literal["single", "batch", "within", "ties"]], ...] = (
     ("Single queries", "single"),
     (f"Batches of {BATCH}", "batch"),
     ("`range_search`, the distance of number k as radius, whole calls", "within"),
-    ('`search` with `ties="all"`, whole calls', "ties"),
+    ("`search_with_ties`, whole calls", "ties"),
 )
 
 
@@ -183,7 +184,7 @@ def _range_turn(index: bitweigh.Index, costs: Costs, radii: Times, method: Metho
 
 def _ties_turn(index: bitweigh.Index, costs: Costs, k: int, method: Method) -> Turn:
     return wall_turn(
-        lambda q: index.search(costs[q], k, threads=1, method=method, ties="all"), len(costs)
+        lambda q: index.search_with_ties(costs[q], k, threads=1, method=method), len(costs)
     )
 
 
@@ -194,7 +195,7 @@ def _batch_turn(index: bitweigh.Index, costs: Costs, k: int, method: Method) -> 
         index.search(costs[-1], k, threads=1, method=method)
         batches = (costs[first : first + BATCH] for first in range(0, len(costs), BATCH))
         found = (index.search(own, k, threads=1, method=method, stats=True) for own in batches)
-        return np.concatenate([stats.nanoseconds for _, stats in found]) / 1e3
+        return np.concatenate([nanoseconds(result) for result in found]) / 1e3
 
     return turn
 

@@ -1,16 +1,19 @@
 """Exact nearest binary codes under a weighted Hamming distance."""
 
-from bitweigh import costs, reference
-from bitweigh._results import Memory, RangeResult, SearchResult, SearchStats
+from bitweigh import costs, errors, reference, typing
+from bitweigh._index.explain import Explanation, SegmentFacts
+from bitweigh._load import load
+from bitweigh._results import Memory, RangeResult, ScoredResult, SearchResult, SearchStats
 from bitweigh._system import Info, __version__, info
-from bitweigh.embeddings import BinaryEmbeddings, ScoredResult
+from bitweigh.embeddings import BinaryEmbeddings
 from bitweigh.errors import CorruptFileError, LimitError
-from bitweigh.index import Index, load
+from bitweigh.index import Index
 from bitweigh.vector_index import VectorIndex
 
 __all__ = [
     "BinaryEmbeddings",
     "CorruptFileError",
+    "Explanation",
     "Index",
     "Info",
     "LimitError",
@@ -19,10 +22,13 @@ __all__ = [
     "ScoredResult",
     "SearchResult",
     "SearchStats",
+    "SegmentFacts",
     "VectorIndex",
     "__version__",
     "costs",
+    "errors",
     "info",
     "load",
     "reference",
+    "typing",
 ]

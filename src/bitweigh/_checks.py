@@ -1,12 +1,13 @@
 """Checks of arguments: each names the argument, what was expected and what came.
 
-Nothing is converted here that could change an answer: dtypes are asked for, not made.
+Nothing is converted here that could change an answer: a wrong dtype is an error, not converted.
 """
 
 from __future__ import annotations
 
 import math
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ _COSTS_OF_CODES = (
 )
 
 
-def as_integer(value: object, name: str, least: int, most: int) -> int:
+def as_integer(value: object, name: str, minimum: int, maximum: int) -> int:
     """An int from anything that is an integer without loss, but not a bool."""
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer, got the bool {value}")
@@ -32,9 +33,14 @@ def as_integer(value: object, name: str, least: int, most: int) -> int:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {_kind(value)}") from None
-    if not least <= number <= most:
-        raise ValueError(f"{name} must be from {least} to {most}, got {number}")
+    if not minimum <= number <= maximum:
+        raise ValueError(f"{name} must be from {minimum} to {maximum}, got {number}")
     return number
+
+
+def as_optional_integer(value: object, name: str, minimum: int, maximum: int) -> int | None:
+    """An int as `as_integer` takes it, or None."""
+    return None if value is None else as_integer(value, name, minimum, maximum)
 
 
 def as_n_bits(n_bits: object) -> int:
@@ -68,7 +74,7 @@ def as_codes(
 ) -> Codes:
     """Packed codes ``(n, n_bytes)`` of dtype uint8, C-contiguous, unused bits zero.
 
-    `first` is the number of the first row, where they are some of many.
+    `first` is the number of the first row, for errors about one batch of many.
     """
     array = as_array(codes, name)
     n_bytes = (n_bits + 7) // 8
@@ -100,8 +106,8 @@ def as_codes(
 def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
     """Costs as float64 ``(nq, n_bits, 2)``, C-contiguous, and whether a single query came.
 
-    float32 converts to float64 without loss. Whether the values are finite is seen later, while
-    tables are built from them.
+    float32 converts to float64 without loss. The engine checks that values are finite, while it
+    builds tables from them.
     """
     array = as_floats(costs, "costs", _COSTS_OF_CODES)
     if array.ndim not in (2, 3) or array.shape[-2:] != (n_bits, 2):
@@ -121,7 +127,7 @@ def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
 
 
 def n_bits_of(costs: object) -> int:
-    """The number of bits that costs are for, where nothing else says it."""
+    """The number of bits that costs are for."""
     array = as_floats(costs, "costs")
     if array.ndim not in (2, 3) or array.shape[-1] != 2:
         raise ValueError(f"costs must have shape (n_bits, 2) or (nq, n_bits, 2), got {array.shape}")
@@ -131,7 +137,7 @@ def n_bits_of(costs: object) -> int:
 def as_floats(values: object, name: str, instead_of_codes: str = "") -> Floats:
     """An array of dtype float32 or float64 in native byte order.
 
-    `instead_of_codes` is what to tell those who gave codes.
+    `instead_of_codes` is a hint for callers who gave codes.
     """
     array = as_array(values, name)
     # Their characters: comparing with np.float64 itself takes as long as a short search.
@@ -167,19 +173,69 @@ def as_ids(ids: object, name: str = "ids", first: int = 0) -> Ids:
     return exact
 
 
+def as_rows(
+    codes: object, ids: object, n_bits: int, bitorder: BitOrder
+) -> tuple[Codes, Ids | None]:
+    """Codes with as many distinct ids, or None where no ids were given."""
+    packed = as_codes(codes, n_bits, bitorder)
+    if ids is None:
+        return packed, None
+    given = as_ids(ids)
+    if len(given) != len(packed):
+        raise ValueError(
+            f"ids must have shape ({len(packed)},), one for each code, got {given.shape}"
+        )
+    check_distinct(given)
+    return packed, given
+
+
+def check_distinct(ids: Ids) -> None:
+    """Raise ValueError for an id that is given twice."""
+    repeated = first_repeated(ids)
+    if repeated is not None:
+        place, first = repeated
+        raise ValueError(
+            f"ids must be distinct, but ids[{place}] = {ids[place]} is the same as ids[{first}]"
+        )
+
+
+def first_repeated(ids: Ids) -> tuple[int, int] | None:
+    """The first place whose id appeared earlier, and that earlier place; None if all differ."""
+    if len(ids) < 2 or (ids[1:] > ids[:-1]).all():
+        return None
+    by_id = np.empty(len(ids), dtype=np.uint32)
+    _core.sort_ids(ids, by_id)
+    in_order = ids[by_id]
+    again = np.flatnonzero(in_order[1:] == in_order[:-1]) + 1
+    if not len(again):
+        return None
+    place = int(by_id[again].min())
+    return place, int(np.argmax(ids == ids[place]))
+
+
+def id_in_use_error(ids: Ids, used: NDArray[np.bool_], what: str) -> ValueError:
+    """The error for ids that are in use; `what` is what they are the ids of."""
+    place = int(np.argmax(used))
+    return ValueError(
+        f"ids must be new, but ids[{place}] = {ids[place]} is in use; on_duplicate='replace' "
+        f"replaces its {what}"
+    )
+
+
 def as_array(values: object, name: str) -> NDArray[Any]:
-    """An array from an array, from what offers its memory as one, or from nested sequences."""
+    """An array of numbers from an array, an object that exports its memory, or nested sequences."""
     array = taken_array(values, name)
     if array.dtype.char == "O":
-        raise TypeError(f"{name} must be an array of numbers, got one of Python objects")
+        raise TypeError(f"{name} must be an array of numbers, got Python objects")
     return array
 
 
 def taken_array(values: object, name: str) -> NDArray[Any]:
-    """The same, where Python objects may be numbers."""
+    """An array of any dtype, Python objects included."""
     if type(values) is np.ndarray:
         return values
-    if isinstance(values, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # not imported here: that takes milliseconds
+    if masked is not None and isinstance(values, masked.MaskedArray):
         raise TypeError(f"{name} must be a plain array, got a masked array: its mask would be lost")
     try:
         if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
@@ -188,7 +244,7 @@ def taken_array(values: object, name: str) -> NDArray[Any]:
     except ValueError as error:
         raise ValueError(f"{name} must be an array, got a ragged sequence: {error}") from None
     except (BufferError, RuntimeError, TypeError) as error:
-        # Of a library that keeps it elsewhere, such as on a GPU.
+        # Raised by a library whose array is elsewhere, such as on a GPU.
         raise TypeError(
             f"{name} must be in this machine's memory, got {type(values).__name__}: {error}"
         ) from None
@@ -203,14 +259,14 @@ def _kind(value: object) -> str:
 def as_radii(radius: object, nq: int) -> NDArray[np.float64]:
     """One radius for each query, float64 (nq,); not NaN.
 
-    What float64 cannot hold is rounded down: distances are float64, and those that are at most the
-    radius stay the same ones.
+    A radius that float64 cannot hold is rounded down: distances are float64, so the same ones are
+    at most the radius.
     """
     array = taken_array(radius, "radius")
     if array.dtype.kind == "O" or isinstance(radius, list | tuple):
-        # As they came: NumPy makes floats of integers of both signs, rounded to nearest.
+        # As Python objects: NumPy would convert large integers to floats, rounded to nearest.
         array = np.array(radius, dtype=object)
-        if not all(_is_real(one) for one in array.flat):
+        if not all(_is_real(value) for value in array.flat):
             raise TypeError(f"radius must be numbers, got {radius!r:.80}")
     elif array.dtype.kind not in "fiu":
         raise TypeError(f"radius must be numbers, got {array.dtype}")
@@ -219,7 +275,7 @@ def as_radii(radius: object, nq: int) -> NDArray[np.float64]:
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         rounded = array
     else:
-        rounded = np.array([_rounded_down(one) for one in array.flat]).reshape(array.shape)
+        rounded = np.array([_rounded_down(value) for value in array.flat]).reshape(array.shape)
     radii = np.empty(nq)
     radii[:] = rounded
     if np.isnan(radii).any():
@@ -236,6 +292,6 @@ def _rounded_down(value: Any) -> float:  # noqa: ANN401 an integer or a float of
     exact = value.item() if isinstance(value, np.generic) else value
     try:
         nearest = float(exact)
-    except OverflowError:  # of an integer: no distance is that far from 0
+    except OverflowError:  # an integer beyond any distance
         return math.inf if exact > 0 else -math.inf
     return math.nextafter(nearest, -math.inf) if nearest > exact else nearest

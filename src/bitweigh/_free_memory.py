@@ -60,8 +60,8 @@ def _left_by_groups(root: Path) -> Iterator[int]:
         # Inside a container the path may be the host's, of which only the end or nothing is there;
         # the container's own group is the root then.
         group = PurePosixPath(path.lstrip("/"))
-        for own in (group, *group.parents):
-            left = _left_by(root / files.mount / own, files)
+        for level in (group, *group.parents):
+            left = _left_by(root / files.mount / level, files)
             if left is not None:
                 yield left
 

@@ -1,18 +1,15 @@
-"""What a search returns."""
+"""What searches return, and what they did."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "Memory",
-    "RangeResult",
-    "SearchResult",
-    "SearchStats",
-]
+from bitweigh.typing import FrameKind
+
+__all__ = ["Memory", "Neighbours", "RangeResult", "ScoredResult", "SearchResult", "SearchStats"]
 
 
 class Memory(NamedTuple):
@@ -35,36 +32,103 @@ class Memory(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The sum of all parts."""
         return sum(self)
 
 
-class SearchResult(NamedTuple):
-    """The K nearest codes, nearest first; equal distances in ascending id.
-
-    Where an index has fewer than K codes, the rest is padded with distance +inf and id -1.
-    A single query gives arrays of shape ``(k,)``.
-    """
+class Neighbours(NamedTuple):
+    """Distances and ids of the nearest codes, two arrays of the same shape."""
 
     distances: NDArray[np.float64]
-    """float64 (nq, k)"""
     ids: NDArray[np.int64]
-    """int64 (nq, k)"""
 
 
-class RangeResult(NamedTuple):
-    """All codes within a radius, of one query after the other.
-
-    Those of query q are at ``lims[q]`` to ``lims[q + 1]``, nearest first, equal distances in
-    ascending id.
-    """
-
+class _Matches(NamedTuple):
     lims: NDArray[np.int64]
-    """int64 (nq + 1,); (2,) for a single query"""
     distances: NDArray[np.float64]
-    """float64 (lims[-1],)"""
     ids: NDArray[np.int64]
-    """int64 (lims[-1],)"""
+
+
+class _Scored(NamedTuple):
+    scores: NDArray[np.float64]
+    ids: NDArray[np.int64]
+
+
+class SearchResult(Neighbours):
+    """The k nearest codes, nearest first; equal distances in ascending id.
+
+    A pair, ``distances, ids = index.search(...)``: float64 (nq, k) and int64 (nq, k), or ``(k,)``
+    for a single query. Where an index has fewer than k codes, the rest is padded with distance +inf
+    and id -1.
+    """
+
+    stats: SearchStats | None = None
+    """What the search did, where ``stats=True`` asked for it."""
+
+    def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
+        """A table with a row for each neighbour: query, rank (1 is the nearest), id and distance.
+
+        The padding of answers with fewer than k neighbours is left out.
+
+        Parameters
+        ----------
+        kind : "pandas", "polars", "arrow" or "dict"
+            A DataFrame of pandas or of polars, a Table of pyarrow, or a dict of NumPy arrays.
+        queries : (nq,), optional
+            Names of the queries for the first column; by default their numbers from 0 on.
+
+        Raises
+        ------
+        ImportError
+            If the package of that kind is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[0], [1], [255]], dtype=np.uint8))
+        >>> found = index.search(bitweigh.costs.hamming(np.array([[3]], dtype=np.uint8), 8), k=2)
+        >>> table = found.to_frame("dict", queries=["first"])
+        >>> table["query"].tolist(), table["rank"].tolist(), table["id"].tolist()
+        (['first', 'first'], [1, 2], [1, 0])
+
+        """
+        from bitweigh._tables import frame_of_rows
+
+        return frame_of_rows(self.ids, {"distance": self.distances}, kind, queries)
+
+
+class RangeResult(_Matches):
+    """All codes within a radius, one query after the other.
+
+    A triple: ``lims`` int64 (nq + 1,), ``distances`` float64 (lims[-1],) and ``ids`` int64
+    (lims[-1],). Those of query q are at ``lims[q]`` to ``lims[q + 1]``, nearest first, equal
+    distances in ascending id. A single query has two `lims`.
+    """
+
+    stats: SearchStats | None = None
+    """What the search did, where ``stats=True`` asked for it."""
+
+    def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
+        """A table with a row for each code, as `SearchResult.to_frame` makes it."""
+        from bitweigh._tables import frame_of_runs
+
+        return frame_of_runs(self.lims, self.ids, {"distance": self.distances}, kind, queries)
+
+
+class ScoredResult(_Scored):
+    """The k embeddings with the largest scores, largest first; equal scores in ascending id.
+
+    A pair, ``scores, ids``: float64 (nq, k) and int64 (nq, k), or ``(k,)`` for a single query.
+    Where there are fewer than k embeddings, the rest is padded with score -inf and id -1.
+    """
+
+    def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
+        """A table as `SearchResult.to_frame` makes it, with a column `score` for `distance`."""
+        from bitweigh._tables import frame_of_rows
+
+        return frame_of_rows(self.ids, {"score": self.scores}, kind, queries)
 
 
 class SearchStats(NamedTuple):

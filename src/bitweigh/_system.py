@@ -27,7 +27,7 @@ class Info(NamedTuple):
     kernels: tuple[str, ...]
     """Kernels that this machine can run, fastest first."""
     threads: int
-    """Most threads that a search without ``threads=`` uses."""
+    """Max threads that a search without ``threads=`` uses."""
 
 
 def info() -> Info:

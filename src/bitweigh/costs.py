@@ -56,24 +56,24 @@ def from_weights(
            [1. , 0. ]])
 
     """
-    own = as_floats(weights, "weights")
-    if own.ndim == 2 and per_query:
-        n_bits = own.shape[1]
-        pairs = np.stack([np.zeros_like(own), own], axis=-1)
+    given = as_floats(weights, "weights")
+    if given.ndim == 2 and per_query:
+        n_bits = given.shape[1]
+        pairs = np.stack([np.zeros_like(given), given], axis=-1)
     elif per_query:
         raise ValueError(
-            f"weights must have shape (nq, n_bits) with per_query=True, got {own.shape}"
+            f"weights must have shape (nq, n_bits) with per_query=True, got {given.shape}"
         )
-    elif own.ndim == 1:
-        n_bits = len(own)
-        pairs = np.stack([np.zeros_like(own), own], axis=-1)
-    elif own.ndim in (2, 3) and own.shape[-1] == 2:
-        n_bits = own.shape[-2]
-        pairs = own
+    elif given.ndim == 1:
+        n_bits = len(given)
+        pairs = np.stack([np.zeros_like(given), given], axis=-1)
+    elif given.ndim in (2, 3) and given.shape[-1] == 2:
+        n_bits = given.shape[-2]
+        pairs = given
     else:
         raise ValueError(
             "weights must have shape (n_bits,), (n_bits, 2) or (nq, n_bits, 2), or (nq, n_bits) "
-            f"with per_query=True, got {own.shape}"
+            f"with per_query=True, got {given.shape}"
         )
     as_n_bits(n_bits)
     as_bitorder(bitorder)
@@ -81,16 +81,16 @@ def from_weights(
         bits, single = _query_bits(queries, n_bits, bitorder)
     except ValueError as error:
         raise ValueError(
-            f"{error}; weights of shape {own.shape} are for {n_bits} bits: give one for each bit "
+            f"{error}; weights of shape {given.shape} are for {n_bits} bits: give one for each bit "
             "of a code"
         ) from None
     if pairs.ndim == 3 and (single or len(pairs) != len(bits)):
         raise ValueError(
-            f"weights of shape {own.shape} are for {len(pairs)} queries, "
+            f"weights of shape {given.shape} are for {len(pairs)} queries, "
             f"got {'a single query' if single else f'{len(bits)} queries'}"
         )
-    made = np.where(bits[..., np.newaxis], pairs[..., ::-1], pairs)
-    return made[0] if single else made
+    costs = np.where(bits[..., np.newaxis], pairs[..., ::-1], pairs)
+    return costs[0] if single else costs
 
 
 def hamming(queries: ArrayLike, n_bits: int, *, bitorder: BitOrder = "big") -> NDArray[np.float64]:
@@ -120,8 +120,8 @@ def hamming(queries: ArrayLike, n_bits: int, *, bitorder: BitOrder = "big") -> N
 
     """
     bits, single = _query_bits(queries, as_n_bits(n_bits), as_bitorder(bitorder))
-    made = np.stack([bits, ~bits], axis=-1).astype(np.float64)
-    return made[0] if single else made
+    costs = np.stack([bits, ~bits], axis=-1).astype(np.float64)
+    return costs[0] if single else costs
 
 
 def inner_product(queries: ArrayLike, *, signed: bool = False) -> Floats:
@@ -153,11 +153,11 @@ def inner_product(queries: ArrayLike, *, signed: bool = False) -> Floats:
            [ 0. ,  2. ]], dtype=float32)
 
     """
-    own = as_floats(queries, "queries")
-    if own.ndim not in (1, 2):
-        raise ValueError(f"queries must have shape (n_bits,) or (nq, n_bits), got {own.shape}")
-    as_n_bits(own.shape[-1])
-    return np.stack([own if signed else np.zeros_like(own), -own], axis=-1)
+    given = as_floats(queries, "queries")
+    if given.ndim not in (1, 2):
+        raise ValueError(f"queries must have shape (n_bits,) or (nq, n_bits), got {given.shape}")
+    as_n_bits(given.shape[-1])
+    return np.stack([given if signed else np.zeros_like(given), -given], axis=-1)
 
 
 def _query_bits(

@@ -7,34 +7,22 @@ in an `Index`, and the answer is exact: every embedding is ranked, not a shortli
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import as_array, as_choice, as_integer
+from bitweigh._results import ScoredResult
 from bitweigh.costs import inner_product
-from bitweigh.index import Index, load
+from bitweigh.index import Index
 from bitweigh.typing import Codes, Floats, Ids, OnDuplicate, OnMissing, Precision
 
-__all__ = ["BinaryEmbeddings", "ScoredResult", "quantize"]
+__all__ = ["BinaryEmbeddings", "quantize"]
 
 
 # "binary" is "ubinary" less 128, which is the same as this bit flipped.
 _SHIFT = np.uint8(128)
-
-
-class ScoredResult(NamedTuple):
-    """The k embeddings with the largest scores, largest first; equal scores in ascending id.
-
-    Where there are fewer than k embeddings, the rest is padded with score -inf and id -1. A single
-    query gives arrays of shape ``(k,)``.
-    """
-
-    scores: NDArray[np.float64]
-    """float64 (nq, k)"""
-    ids: NDArray[np.int64]
-    """int64 (nq, k)"""
 
 
 def quantize(x: ArrayLike, precision: Precision = "ubinary") -> NDArray[np.uint8 | np.int8]:
@@ -149,11 +137,11 @@ class BinaryEmbeddings:
             uint8 is what the precision "ubinary" gives, ``np.packbits(x > 0, axis=-1)``; int8 what
             "binary" gives, that minus 128. n_bytes is dim / 8 rounded up.
         ids : int64 (n,), optional
-            Ids of your own, not negative and distinct. By default the numbers from the largest id
-            ever used plus one on, starting at 0.
+            Ids of your own, not negative and distinct. By default embeddings are numbered from the
+            largest id ever used plus one, starting at 0.
         on_duplicate : "error" or "replace"
-            What to do where an id is there already: refuse all embeddings, or replace the one that
-            has it.
+            What to do if an id is there already: refuse all embeddings, or replace the one that has
+            it.
 
         Raises
         ------
@@ -230,15 +218,15 @@ class BinaryEmbeddings:
         # Not -distances: that would make -0.0 of 0.0.
         return ScoredResult(0.0 - found.distances, found.ids)
 
-    def remove(self, ids: ArrayLike, *, missing: OnMissing = "error") -> int:
+    def remove(self, ids: ArrayLike, *, on_missing: OnMissing = "error") -> int:
         """Remove embeddings by id, and return how many it was.
 
         Parameters
         ----------
         ids : int64 (n,)
             Ids to remove.
-        missing : "error" or "ignore"
-            What to do where an id is not there: raise KeyError and remove nothing, or pass over it.
+        on_missing : "error" or "ignore"
+            What to do if an id is not there: raise KeyError and remove nothing, or ignore it.
 
         Examples
         --------
@@ -250,7 +238,7 @@ class BinaryEmbeddings:
         1
 
         """
-        return self._index.remove(ids, missing=missing)
+        return self._index.remove(ids, on_missing=on_missing)
 
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
         """Whether there are embeddings with these ids; ``id in embeddings`` asks for one.
@@ -289,7 +277,7 @@ class BinaryEmbeddings:
     def load(
         cls, path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | None = None
     ) -> Self:
-        """Load from a folder; the arguments and errors are those of `bitweigh.load`.
+        """Load from a folder; the arguments and errors are those of `Index.load`.
 
         Raises
         ------
@@ -308,11 +296,11 @@ class BinaryEmbeddings:
         256
 
         """
-        index = load(path, mmap, verify=verify)
+        index = Index.load(path, mmap, verify=verify)
         if index.bitorder != "big":
             raise ValueError(
                 f"{os.fspath(path)} has an index with bitorder={index.bitorder!r}, but embeddings "
-                "are packed with bitorder='big'; open it with bitweigh.load"
+                "are packed with bitorder='big'; open it with bitweigh.Index.load"
             )
         loaded = cls(index.n_bits)
         loaded._index = index

@@ -120,18 +120,19 @@ def euclidean_top(X: ArrayLike, queries: ArrayLike, k: int) -> Ids:
     array([[1, 3, 0]])
 
     """
-    rows, own = np.asarray(X), np.asarray(queries)
-    if rows.dtype.kind not in "fiu" or own.dtype.kind not in "fiu":
-        raise TypeError(f"X and queries must be real numbers, got {rows.dtype} and {own.dtype}")
-    if rows.ndim != 2 or own.ndim != 2 or rows.shape[1] != own.shape[1]:
+    rows, wanted = np.asarray(X), np.asarray(queries)
+    if rows.dtype.kind not in "fiu" or wanted.dtype.kind not in "fiu":
+        raise TypeError(f"X and queries must be real numbers, got {rows.dtype} and {wanted.dtype}")
+    if rows.ndim != 2 or wanted.ndim != 2 or rows.shape[1] != wanted.shape[1]:
         raise ValueError(
-            f"X and queries must have shapes (n, d) and (nq, d), got {rows.shape} and {own.shape}"
+            "X and queries must have shapes (n, d) and (nq, d), got "
+            f"{rows.shape} and {wanted.shape}"
         )
     k = as_integer(k, "k", 1, len(rows))
-    top = np.empty((len(own), k), dtype=np.int64)
-    for first, some in _blocks(own, QUERIES, "queries"):
-        for number, candidates in enumerate(_candidates(rows, some, k)):
-            distances = ((rows[candidates].astype(np.float64) - some[number]) ** 2).sum(axis=1)
+    top = np.empty((len(wanted), k), dtype=np.int64)
+    for first, block in _blocks(wanted, QUERIES, "queries"):
+        for number, candidates in enumerate(_candidates(rows, block, k)):
+            distances = ((rows[candidates].astype(np.float64) - block[number]) ** 2).sum(axis=1)
             order = np.lexsort((candidates, distances))[:k]
             top[first + number] = candidates[order]
     return top
@@ -156,10 +157,10 @@ def speed_up(base_seconds: ArrayLike, seconds: ArrayLike) -> NDArray[np.float64]
     6.0
 
     """
-    base, own = np.asarray(base_seconds, np.float64), np.asarray(seconds, np.float64)
-    if not (np.all(base > 0) and np.all(own > 0)):
+    base, timed = np.asarray(base_seconds, np.float64), np.asarray(seconds, np.float64)
+    if not (np.all(base > 0) and np.all(timed > 0)):
         raise ValueError("base_seconds and seconds must be positive")
-    ratio: NDArray[np.float64] | np.float64 = base / own
+    ratio: NDArray[np.float64] | np.float64 = base / timed
     return ratio
 
 
@@ -217,17 +218,17 @@ def _judge(found_ids: ArrayLike, truth: Truth) -> tuple[NDArray[np.bool_], NDArr
     if found.size == 0:
         raise ValueError(f"found_ids must not be empty, got shape {found.shape}")
     if isinstance(truth, tuple):
-        own, rows = (np.asarray(labels) for labels in truth)
-        if own.shape != (len(found),) or rows.ndim != 1:
+        wanted, rows = (np.asarray(labels) for labels in truth)
+        if wanted.shape != (len(found),) or rows.ndim != 1:
             raise ValueError(
-                f"truth must be labels of shapes ({len(found)},) and (n,), got {own.shape} and "
+                f"truth must be labels of shapes ({len(found)},) and (n,), got {wanted.shape} and "
                 f"{rows.shape}"
             )
         if found.max() >= len(rows):
             raise ValueError(f"found_ids has id {found.max()}, the truth has {len(rows)} rows")
         kinds, counts = np.unique(rows, return_counts=True)
-        hits = (rows[found] == own[:, np.newaxis]) & (found >= 0)
-        totals = (counts * (own[:, np.newaxis] == kinds)).sum(axis=1)
+        hits = (rows[found] == wanted[:, np.newaxis]) & (found >= 0)
+        totals = (counts * (wanted[:, np.newaxis] == kinds)).sum(axis=1)
         return hits, totals
     true = _as_id_rows(truth, "truth")
     if len(true) != len(found):
@@ -279,10 +280,10 @@ def _candidates(rows: NDArray[Any], queries: NDArray[np.float64], k: int) -> lis
         nearest = np.partition(np.hstack([nearest, distances]), k - 1, axis=1)[:, :k]
         slack = 8 * (rows.shape[1] + 8) * 2.0**-53 * (longest + lengths[:, 0]) + 1e-290
         limit = nearest[:, k - 1] + slack
-        for number, own in enumerate(distances):
-            kept = np.flatnonzero(own <= limit[number])
-            met[number].append((kept + first, own[kept]))
+        for number, to_rows in enumerate(distances):
+            kept = np.flatnonzero(to_rows <= limit[number])
+            met[number].append((kept + first, to_rows[kept]))
     return [
-        np.concatenate([ids[own <= limit[number]] for ids, own in pairs])
+        np.concatenate([ids[near <= limit[number]] for ids, near in pairs])
         for number, pairs in enumerate(met)
     ]

@@ -1,36 +1,59 @@
-"""The index: what it is made with, what it holds, how it is saved and loaded."""
+"""Index: packed codes in, the exact nearest codes out.
+
+Methods check their arguments and call plain functions of a `State`. What the index holds is one
+immutable state, replaced whole: readers never wait, and see the state before or after a change.
+Changes take a lock, one at a time.
+"""
 
 from __future__ import annotations
 
-import errno
+import copy
+import dataclasses
 import os
 import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bitweigh import _core, _storage, _system
-from bitweigh._checks import as_bitorder, as_costs, as_integer, as_k, as_n_bits
+from bitweigh._checks import (
+    MAX_K,
+    as_bitorder,
+    as_choice,
+    as_costs,
+    as_ids,
+    as_integer,
+    as_k,
+    as_n_bits,
+    as_optional_integer,
+    as_radii,
+    as_rows,
+    id_in_use_error,
+)
+from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.bands import BandOptions
-from bitweigh._index.changing import survive_fork
-from bitweigh._index.copying import AnyCopyable, Copyable
 from bitweigh._index.explain import Explanation, explanation_of
-from bitweigh._index.growth import Growth
-from bitweigh._index.lookups import Lookups
-from bitweigh._index.searching import METHODS, nearest
+from bitweigh._index.filters import as_filter
+from bitweigh._index.policy import SegmentPolicy
+from bitweigh._index.request import NO_LIMIT, Request, in_order, nearest, request_for, within
 from bitweigh._index.state import State
-from bitweigh._results import Memory
+from bitweigh._results import Memory, RangeResult, SearchResult
+from bitweigh.costs import from_weights
 from bitweigh.errors import CorruptFileError
-from bitweigh.typing import BitOrder, Method
+from bitweigh.typing import BitOrder, BuildMode, Codes, Ids, Method, OnDuplicate, OnMissing
 
-__all__ = ["Index", "load"]
+__all__ = ["Index"]
 
-_MOST_BITS: int = _core.max_band_bits
+METHODS = get_args(Method)
+_LARGEST_ID = 2**63 - 1
+
+AnyIndex = TypeVar("AnyIndex", bound="Index")
 
 
-class Index(Lookups, Copyable):
+class Index:
     """Exact nearest binary codes under a weighted Hamming distance.
 
     A query is an array of costs: ``costs[i, v]`` is paid by a code whose bit i is v, and the
@@ -39,6 +62,8 @@ class Index(Lookups, Copyable):
     and the result is the same to the last bit on every CPU and for any number of threads.
 
     Any number of threads may search while others change or save it; each search sees one state.
+    Searching never changes an index: bands, which let a search skip most codes, are built by `add`,
+    `compact` and `build`.
 
     Parameters
     ----------
@@ -48,13 +73,16 @@ class Index(Lookups, Copyable):
         Order of the bits inside a byte, as in ``np.packbits``.
     bands : int, optional
         How many times the rows are stored, each time sorted by other bits of the code, so that a
-        search need not look at most of them. By default as many as the bits allow, at
-        most 16, in at most half of the free memory.
+        search need not look at most of them. By default as many as the bits allow, at most 16, in
+        at most half of the free memory.
     band_bits : int, optional
-        Bits that each band is sorted by, at most 24. By default such that some 16 rows share them,
+        Bits that each band is sorted by, at most 24. By default such that about 16 rows share them,
         or 4 where codes are long.
     memory_limit : int, optional
-        Bytes that the index may take. Fewer bands are built where more would not fit.
+        Max bytes that the index may take. Fewer bands are built where more would not fit.
+    build : "auto" or "manual"
+        Whether `add` and `compact` build the bands of segments large enough to need them, or only
+        `build` does. "manual" is for many small adds that are followed by one ``build()``.
 
     Examples
     --------
@@ -69,6 +97,9 @@ class Index(Lookups, Copyable):
 
     """
 
+    _base_attributes: ClassVar[frozenset[str]]
+    """Attributes of every index; a derived class may add others."""
+
     def __init__(
         self,
         n_bits: int,
@@ -77,46 +108,306 @@ class Index(Lookups, Copyable):
         bands: int | None = None,
         band_bits: int | None = None,
         memory_limit: int | None = None,
+        build: BuildMode = "auto",
     ) -> None:
         """Make an empty index."""
-        self._n_bits = as_n_bits(n_bits)
-        self._bitorder = as_bitorder(bitorder)
-        self._growth = Growth(
-            self._n_bits,
-            self._bitorder,
-            BandOptions(
-                None if bands is None else as_integer(bands, "bands", 1, self._n_bits),
-                None if band_bits is None else as_integer(band_bits, "band_bits", 1, _MOST_BITS),
-                None
-                if memory_limit is None
-                else as_integer(memory_limit, "memory_limit", 0, 2**62),
-            ),
+        n_bits = as_n_bits(n_bits)
+        options = BandOptions(
+            as_optional_integer(bands, "bands", 1, n_bits),
+            as_optional_integer(band_bits, "band_bits", 1, _core.max_band_bits),
+            as_optional_integer(memory_limit, "memory_limit", 0, 2**62),
         )
+        as_choice(build, "build", get_args(BuildMode))
+        self._policy = SegmentPolicy(n_bits, as_bitorder(bitorder), options, build)
         self._state = State()
         self._writing = threading.Lock()
-        survive_fork(self)
+        renew_lock_after_fork(self)
         self._source: _Source | None = None
-        # What never changes an answer; tests set it so that few rows reach every path.
+        # These never change an answer; tests set them so that few rows reach every path.
         self._kernel = _system.KERNEL
         self._tuning = _core.Tuning()
 
     @property
     def n_bits(self) -> int:
         """Bits of a code."""
-        return self._n_bits
+        return self._policy.n_bits
 
     @property
     def bitorder(self) -> BitOrder:
         """Order of the bits inside a byte."""
-        return self._bitorder
+        return self._policy.bitorder
+
+    @property
+    def ids(self) -> Ids:
+        """All ids in ascending order, int64 (n,)."""
+        ids = [part.segment.ids_of(part.rows()) for part in self._state.parts()]
+        return np.sort(np.concatenate(ids)) if ids else np.empty(0, dtype=np.int64)
 
     def __len__(self) -> int:
         """Return the number of codes."""
         return self._state.rows
 
+    def __contains__(self, id: object) -> bool:  # noqa: A002
+        """Whether there is a code with this id."""
+        try:
+            number = as_integer(id, "id", 0, _LARGEST_ID)
+        except (TypeError, ValueError):
+            return False
+        return bool(self._state.locate(np.array([number])).found[0])
+
     def __repr__(self) -> str:
         """Say what the index holds."""
-        return f"<bitweigh.Index: {len(self)} codes of {self._n_bits} bits, {self._bitorder}>"
+        return f"<bitweigh.Index: {len(self)} codes of {self.n_bits} bits, {self.bitorder}>"
+
+    def search(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        stats: bool = False,
+    ) -> SearchResult:
+        """Find the k codes with the smallest distance, exactly.
+
+        Parameters
+        ----------
+        costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
+            ``costs[i, v]`` is paid by a code whose bit i is v. Any finite numbers.
+        k : int
+            How many neighbours, at least 1.
+        threads : int, optional
+            Threads to use. By default as many as the work is worth, at most the CPUs that this
+            process may use, or ``BITWEIGH_THREADS``.
+        method : "auto", "scan" or "probe"
+            How to search; never changes the answer. "auto" probes bands where there are any, and
+            scans where that turns out to be cheaper. "probe" never scans what has bands.
+        allow, deny : integers or booleans (L,), optional
+            Give one of them: only these codes, or all but these. Integers are ids, and ids that are
+            not in the index are ignored; boolean i is about id i, and ids from L on are not named.
+        stats : bool
+            Whether to put what the search did into ``result.stats``, a :class:`SearchStats`.
+
+        Returns
+        -------
+        SearchResult
+            ``distances`` float64 (nq, k) and ``ids`` int64 (nq, k), nearest first, equal distances
+            in ascending id; ``(k,)`` for a single query. If there are fewer than k codes, the rest
+            is +inf and -1. ``result.to_frame()`` makes a table.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong dtype or shape, or a cost is not finite, or the absolute
+            values of a query's costs add up to more than 2**1020.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=3)
+        >>> index.add(np.packbits([[0, 0, 1], [1, 0, 1]], axis=1), ids=[7, 3])
+        >>> index.search(np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]]), k=3)
+        SearchResult(distances=array([-0.5,  4.5,  inf]), ids=array([ 7,  3, -1]))
+
+        """
+        checked, single = as_costs(costs, self._policy.n_bits)
+        k = as_k(k)
+        return nearest(self._request(checked, single, threads, method, allow, deny), k, stats)
+
+    def search_with_ties(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        threads: int | None = None,
+        method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        stats: bool = False,
+    ) -> RangeResult:
+        """Find the k nearest codes and all others that are as near as the k-th.
+
+        The arguments are those of `search`.
+
+        Returns
+        -------
+        RangeResult
+            At least k codes for each query, or all that there are, as `range_search` returns them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2], [3]], dtype=np.uint8))
+        >>> index.search_with_ties(bitweigh.costs.hamming(np.array([0], np.uint8), 8), k=1).ids
+        array([0, 1])
+
+        """
+        checked, single = as_costs(costs, self._policy.n_bits)
+        k = as_k(k)
+        request = self._request(checked, single, threads, method, allow, deny)
+        farthest = nearest(request, k).distances.reshape(-1, k)[:, -1].copy()
+        return within(request, farthest, None, stats)
+
+    def range_search(
+        self,
+        costs: ArrayLike,
+        radius: ArrayLike,
+        *,
+        limit: int | None = None,
+        threads: int | None = None,
+        method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        stats: bool = False,
+    ) -> RangeResult:
+        """Find all codes whose distance is at most `radius`, exactly.
+
+        Parameters
+        ----------
+        costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
+            As in `search`.
+        radius : number or (nq,)
+            The largest distance that counts, not NaN.
+        limit : int, optional
+            Max codes of one query; more raise `LimitError`, and nothing is cut off.
+        threads, method, allow, deny, stats
+            As in `search`.
+
+        Returns
+        -------
+        RangeResult
+            ``lims`` int64 (nq + 1,), ``distances`` float64 and ``ids`` int64 of all queries, one
+            after the other; within a query nearest first, equal distances in ascending id.
+
+        Raises
+        ------
+        LimitError
+            If a query has more than `limit` codes within its radius.
+        TypeError, ValueError
+            As in `search`, or the radius is NaN or of another shape.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=3)
+        >>> index.add(np.packbits([[0, 0, 1], [1, 0, 1], [1, 1, 1]], axis=1))
+        >>> hamming = bitweigh.costs.hamming(np.packbits([1, 0, 1]), 3)
+        >>> index.range_search(hamming, 0.5)
+        RangeResult(lims=array([0, 1]), distances=array([0.]), ids=array([1]))
+
+        """
+        checked, single = as_costs(costs, self._policy.n_bits)
+        radii = as_radii(radius, len(checked))
+        limit = as_optional_integer(limit, "limit", 0, NO_LIMIT)
+        return within(
+            self._request(checked, single, threads, method, allow, deny), radii, limit, stats
+        )
+
+    def iterate(
+        self, costs: ArrayLike, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None
+    ) -> Iterator[tuple[float, int]]:
+        """Go through all codes in ascending distance, doing only the work that is asked for.
+
+        Codes that are added later are not seen.
+
+        Parameters
+        ----------
+        costs : float32 or float64 (n_bits, 2)
+            One query.
+        allow, deny
+            As in `search`.
+
+        Yields
+        ------
+        (distance, id), nearest first, equal distances in ascending id
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=3)
+        >>> index.add(np.packbits([[0, 0, 1], [1, 0, 1], [1, 1, 1]], axis=1))
+        >>> neighbours = index.iterate(bitweigh.costs.hamming(np.packbits([1, 0, 1]), 3))
+        >>> next(neighbours)
+        (0.0, 1)
+
+        """
+        return in_order(self._request(self._one_query(costs), True, 1, "auto", allow, deny))
+
+    def search_by_id(
+        self,
+        ids: ArrayLike,
+        k: int,
+        *,
+        weights: ArrayLike | None = None,
+        include_self: bool = False,
+        threads: int | None = None,
+        method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+    ) -> SearchResult:
+        """Find the k codes nearest to codes that are in the index, by a weighted Hamming distance.
+
+        Parameters
+        ----------
+        ids : int or int64 (n,)
+            Whose neighbours to look for.
+        k : int
+            How many neighbours, at least 1.
+        weights : float (n_bits,), optional
+            What each bit that differs costs; 1 by default.
+        include_self : bool
+            Whether a code counts as its own neighbour.
+        threads, method, allow, deny
+            As in `search`.
+
+        Returns
+        -------
+        SearchResult
+            As `search` returns it; ``(k,)`` for a single id.
+
+        Raises
+        ------
+        KeyError
+            If an id is not in the index; it names the first such.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[0], [255], [1]], dtype=np.uint8))
+        >>> index.search_by_id(0, k=1)
+        SearchResult(distances=array([1.]), ids=array([2]))
+
+        """
+        extra = 0 if include_self else 1
+        k = as_integer(k, "k", 1, MAX_K - extra)
+        single = np.ndim(ids) == 0
+        wanted = as_ids([ids] if single else ids)
+        n_bits = self._policy.n_bits
+        if weights is None:
+            weights = np.ones(n_bits)
+        elif np.shape(weights) != (n_bits,):
+            raise ValueError(f"weights must have shape ({n_bits},), got {np.shape(weights)}")
+        state = self._state
+        costs = from_weights(state.codes_of(wanted, n_bits), weights, bitorder=self.bitorder)
+        checked, _ = as_costs(costs, n_bits)
+        request = self._request(checked, False, threads, method, allow, deny, state)
+        distances, found = nearest(request, k + extra)
+        if extra:
+            # The others keep their order, whether the code itself is among them or too far behind
+            # codes that are equal to it.
+            drop = found == wanted[:, np.newaxis]
+            drop[~drop.any(axis=1), -1] = True
+            distances, found = (array[~drop].reshape(-1, k) for array in (distances, found))
+        return SearchResult(distances[0], found[0]) if single else SearchResult(distances, found)
 
     def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> Explanation:
         """Search for one query, and say how it was done and why.
@@ -144,15 +435,60 @@ class Index(Lookups, Copyable):
         'scan'
 
         """
-        checked, single = as_costs(costs, self._n_bits)
-        if not single:
-            raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
+        query = self._one_query(costs)
         k = as_k(k)
-        state = self._state_for(method)
-        ask = self._ask(checked, True, 1, method, None, None, state)
-        _, stats = nearest(ask, k, stats=True)
+        state = self._state
+        request = self._request(query, True, 1, method, None, None, state)
+        stats = nearest(request, k, stats=True).stats
         assert stats is not None
-        return explanation_of(state, self._n_bits, self._growth.band_options, method, k, stats)
+        return explanation_of(state, self._policy, method, k, stats)
+
+    def codes_of(self, ids: ArrayLike) -> Codes:
+        """Get codes back by id.
+
+        Parameters
+        ----------
+        ids : int64 (n,)
+            Ids in any order; the same id may appear twice.
+
+        Returns
+        -------
+        uint8 (n, n_bytes)
+
+        Raises
+        ------
+        KeyError
+            If an id is not in the index; it names the first such.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2], [3]], dtype=np.uint8))
+        >>> index.codes_of([2, 0])
+        array([[3],
+               [1]], dtype=uint8)
+
+        """
+        return self._state.codes_of(as_ids(ids), self._policy.n_bits)
+
+    def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
+        """Whether there are codes with these ids, bool (n,); ``id in index`` asks for one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8), ids=[10, 20])
+        >>> index.contains([20, 30])
+        array([ True, False])
+        >>> 10 in index
+        True
+
+        """
+        return self._state.locate(as_ids(ids)).found
 
     def memory(self) -> Memory:
         """Bytes that the index takes, by part.
@@ -169,26 +505,263 @@ class Index(Lookups, Copyable):
         2560
 
         """
-        parts = [part.memory() for part in self._state.parts()]
-        return (
-            Memory(*(sum(own) for own in zip(*parts, strict=True)))
-            if parts
-            else Memory(*[0] * len(Memory._fields))
-        )
+        return self._state.memory()
 
-    def _state_for(self, method: Method) -> State:
-        """The state, with the bands that the method uses."""
-        if not isinstance(method, str) or method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-        if method == "scan":
-            return self._state
-        return self._state_with_bands(1 if method == "probe" else self._growth.banded_rows)
+    def add(
+        self,
+        codes: ArrayLike,
+        ids: ArrayLike | None = None,
+        *,
+        on_duplicate: OnDuplicate = "error",
+    ) -> None:
+        """Add codes, all of them or, if it raises, none.
+
+        Parameters
+        ----------
+        codes : uint8 (n, n_bytes)
+            Packed codes, ``np.packbits(bits, axis=1, bitorder=...)``; n_bytes is n_bits / 8
+            rounded up. Unused bits of the last byte must be 0.
+        ids : int64 (n,), optional
+            Ids of your own, not negative and distinct. By default the codes are numbered from the
+            largest id ever used plus one, starting at 0.
+        on_duplicate : "error" or "replace"
+            What to do if an id is already in the index: refuse all codes, or replace the code that
+            has it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong dtype or shape, or an id is negative, repeated or in use.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=16)
+        >>> index.add(np.zeros((3, 2), dtype=np.uint8))
+        >>> index.add(np.ones((1, 2), dtype=np.uint8), ids=[1000])
+        >>> len(index)
+        4
+
+        """
+        replacing = as_choice(on_duplicate, "on_duplicate", get_args(OnDuplicate)) == "replace"
+        packed, given_ids = as_rows(codes, ids, self._policy.n_bits, self._policy.bitorder)
+        if len(packed) == 0:
+            return
+        with self._writing:
+            state = self._state
+            if given_ids is not None:
+                used = state.locate(given_ids).found
+                if used.any():
+                    if not replacing:
+                        raise id_in_use_error(given_ids, used, "code")
+                    state = state.without(given_ids, may_miss=True)
+            self._state = self._policy.with_rows(state, packed, given_ids)
+
+    def replace(self, codes: ArrayLike, ids: ArrayLike) -> None:
+        """Give new codes to ids that are in the index, all in one step.
+
+        Parameters
+        ----------
+        codes : uint8 (n, n_bytes)
+            Packed codes, as in `add`.
+        ids : int64 (n,)
+            Distinct ids.
+
+        Raises
+        ------
+        KeyError
+            If an id is not in the index; it names the first such. Nothing has been replaced then.
+        TypeError, ValueError
+            As in `add`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8), ids=[10, 20])
+        >>> index.replace(np.array([[5]], dtype=np.uint8), ids=[20])
+        >>> index.codes_of([10, 20])
+        array([[1],
+               [5]], dtype=uint8)
+
+        """
+        packed, given_ids = as_rows(codes, ids, self._policy.n_bits, self._policy.bitorder)
+        if given_ids is None:
+            raise TypeError("ids must be those of the codes to replace, got None; `add` adds codes")
+        if len(given_ids) == 0:
+            return
+        with self._writing:
+            left = self._state.without(given_ids)
+            self._state = self._policy.with_rows(left, packed, given_ids)
+
+    def remove(self, ids: ArrayLike, *, on_missing: OnMissing = "error") -> int:
+        """Remove codes by id. Takes microseconds for a few; no other id changes.
+
+        Memory is given back by `compact`, or when later codes are added.
+
+        Parameters
+        ----------
+        ids : int64 (n,)
+            Ids in any order.
+        on_missing : "error" or "ignore"
+            What to do if an id is not in the index.
+
+        Returns
+        -------
+        int
+            How many codes were removed.
+
+        Raises
+        ------
+        KeyError
+            If an id is not in the index; it names the first such. Nothing has been removed then.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2], [3]], dtype=np.uint8))
+        >>> index.remove([1])
+        1
+        >>> index.ids
+        array([0, 2])
+
+        """
+        may_miss = as_choice(on_missing, "on_missing", get_args(OnMissing)) == "ignore"
+        wanted = as_ids(ids)
+        with self._writing:
+            before = self._state
+            self._state = before.without(wanted, may_miss)
+            return before.rows - self._state.rows
+
+    def merge(self, other: Index, *, on_duplicate: OnDuplicate = "error") -> None:
+        """Add all codes of another index, with their ids, in one step.
+
+        Parameters
+        ----------
+        other : Index
+            An index of as many bits in the same order; it does not change.
+        on_duplicate : "error" or "replace"
+            As in `add`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index, more = bitweigh.Index(n_bits=8), bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> more.add(np.array([[3]], dtype=np.uint8), ids=[7])
+        >>> index.merge(more)
+        >>> index.ids
+        array([0, 1, 7])
+
+        """
+        if not isinstance(other, Index):
+            raise TypeError(f"other must be an Index, got {type(other).__name__}")
+        if (other.n_bits, other.bitorder) != (self.n_bits, self.bitorder):
+            raise ValueError(
+                f"other must have codes of {self.n_bits} bits, {self.bitorder}, got "
+                f"{other.n_bits} bits, {other.bitorder}"
+            )
+        parts = [part.codes_and_ids() for part in other._state.parts()]
+        if parts:
+            codes, ids = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            self.add(codes, ids, on_duplicate=on_duplicate)
+
+    def reset(self) -> None:
+        """Remove everything: the index is as a new one, and counts ids from 0 again.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> index.reset()
+        >>> len(index)
+        0
+
+        """
+        with self._writing:
+            self._state = State()
+
+    def compact(self) -> None:
+        """Put all codes into as few segments as can hold them, and let go of what was removed.
+
+        Worth it after many removals or small adds. Others may search meanwhile, and see the same
+        codes. Needs memory for a second copy of the index while it runs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.arange(100, dtype=np.uint8).reshape(-1, 1))
+        >>> index.remove(range(90))
+        90
+        >>> index.compact()
+        >>> index.memory().removed
+        0
+
+        """
+        with self._writing:
+            self._state = self._policy.compacted(self._state)
+
+    def build(self, *, rebuild: bool = False, threads: int | None = None) -> None:
+        """Build the bands of all rows that have none, however few those are.
+
+        With ``build="auto"`` large segments have theirs already, unless there was too little free
+        memory when they were added.
+
+        Parameters
+        ----------
+        rebuild : bool
+            Whether to build all bands again, for instance because there is more memory than when
+            they were built.
+        threads : int, optional
+            Threads to use; by default the CPUs that this process may use, or ``BITWEIGH_THREADS``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=16)
+        >>> index.add(np.arange(5000, dtype=">u2").view(np.uint8).reshape(-1, 2))
+        >>> index.build()
+
+        """
+        threads = as_optional_integer(threads, "threads", 1, _system.MAX_THREADS)
+        with self._writing:
+            self._state = self._policy.with_bands(self._state, rebuild=rebuild, threads=threads)
+
+    def copy(self) -> Self:
+        """An independent index with the same codes; changing one does not change the other.
+
+        Takes microseconds: the two share what neither has changed. The copy has the class of this
+        index, and the attributes that a derived class has added.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> other = index.copy()
+        >>> index.reset()
+        >>> len(other)
+        2
+
+        """
+        return self._as(type(self), vars(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the index to a folder; what is there already is not written again.
+        """Save the index to a folder; files that are there already are not written again.
 
-        The folder holds the index it held before or this one, whenever the program or the machine
-        may stop. Others may search and change the index meanwhile: what is saved is the index as it
+        Whenever the program or the machine may stop, the folder holds the index it held before or
+        this one. Others may search and change the index meanwhile: what is saved is the index as it
         is now. docs/file-format.md describes the files.
 
         Parameters
@@ -205,11 +778,66 @@ class Index(Lookups, Copyable):
         >>> index.add(np.array([[1], [2]], dtype=np.uint8))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     index.save(folder)
-        ...     bitweigh.load(folder)
+        ...     bitweigh.Index.load(folder)
         <bitweigh.Index: 2 codes of 8 bits, big>
 
         """
         _storage.save(self._content(), path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        mmap: bool = False,
+        *,
+        verify: bool | None = None,
+        build: BuildMode = "auto",
+    ) -> Index:
+        """Load an index from the folder it was saved to.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder.
+        mmap : bool
+            Whether to leave the codes in their files and read them when they are needed, rather
+            than read everything now. Takes milliseconds for an index of any size, and processes
+            that map the same folder share the memory. The index can be changed all the same; the
+            files stay.
+        verify : bool, optional
+            Whether to compare every byte with its checksum; by default unless mapped. Without it a
+            damaged file may lead to wrong answers, but to nothing worse.
+        build : "auto" or "manual"
+            As in :class:`Index`.
+
+        Returns
+        -------
+        Index
+
+        Raises
+        ------
+        CorruptFileError
+            If a file is damaged or missing; it says which.
+        FileNotFoundError
+            If there is no index in that folder.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     index.save(folder)
+        ...     mapped = bitweigh.Index.load(folder, mmap=True)
+        >>> len(mapped)
+        2
+
+        """
+        content, checksum = _storage.load(path, mmap, (not mmap) if verify is None else verify)
+        source = _Source(Path(path).resolve(), checksum, content.state if mmap else None)
+        return Index._of(content, source, build)
 
     def verify(self) -> None:
         """Check that everything in the index agrees, and that nothing read from files has changed.
@@ -219,7 +847,7 @@ class Index(Lookups, Copyable):
         Raises
         ------
         CorruptFileError
-            It says which file or part of the index is damaged.
+            If a file or a part of the index is damaged; it says which.
 
         Examples
         --------
@@ -234,13 +862,66 @@ class Index(Lookups, Copyable):
             self._content(), Path("index") if self._source is None else self._source.folder
         )
 
-    def _content(self) -> _storage.Content:
-        return _storage.Content(
-            self._n_bits, self._bitorder, self._growth.band_options, self._state
+    def __copy__(self) -> Self:
+        """A copy."""
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """A copy, with deep copies of the attributes that a derived class has added."""
+        made = self.copy()
+        memo[id(self)] = made
+        for name, value in self._added_attributes().items():
+            setattr(made, name, copy.deepcopy(value, memo))
+        return made
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        """Pickle the files of its folder, or, of a mapped index, where they are."""
+        cls, added = type(self), self._added_attributes()
+        source = self._source
+        if source is not None and self._state is source.mapped and source.is_still_there():
+            return _from_source, (str(source.folder), source.checksum, cls, added)
+        return _from_files, (_storage.to_files(self._content()), cls, added)
+
+    def _request(
+        self,
+        costs: NDArray[np.float64],
+        single: bool,
+        threads: int | None,
+        method: Method,
+        allow: ArrayLike | None,
+        deny: ArrayLike | None,
+        state: State | None = None,
+    ) -> Request:
+        """A search of the present state, or of the one given."""
+        if not isinstance(method, str) or method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+        return request_for(
+            self._state if state is None else state,
+            costs,
+            single,
+            self._policy.bitorder,
+            self._kernel,
+            self._tuning,
+            method,
+            threads,
+            None if allow is None and deny is None else as_filter(allow, deny),
         )
 
+    def _one_query(self, costs: ArrayLike) -> NDArray[np.float64]:
+        """The costs of a single query, (1, n_bits, 2)."""
+        checked, single = as_costs(costs, self._policy.n_bits)
+        if not single:
+            raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
+        return checked
+
+    def _content(self) -> _storage.Content:
+        policy = self._policy
+        return _storage.Content(policy.n_bits, policy.bitorder, policy.band_options, self._state)
+
     @staticmethod
-    def _of(content: _storage.Content, source: _Source | None = None) -> Index:
+    def _of(
+        content: _storage.Content, source: _Source | None = None, build: BuildMode = "auto"
+    ) -> Index:
         options = content.options
         index = Index(
             content.n_bits,
@@ -248,21 +929,32 @@ class Index(Lookups, Copyable):
             bands=options.bands,
             band_bits=options.band_bits,
             memory_limit=options.memory_limit,
+            build=build,
         )
         index._state = content.state
         index._source = source
         return index
 
-    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        """Pickle the files of its folder, or, of a mapped index, where they are."""
-        cls, own = type(self), self._added_attributes()
-        source = self._source
-        if source is not None and self._state is source.mapped and source.is_still_there():
-            return _from_source, (str(source.folder), source.checksum, cls, own)
-        return _from_files, (_storage.to_files(self._content()), cls, own)
+    def _as(self, cls: type[AnyIndex], attributes: Mapping[str, Any]) -> AnyIndex:
+        """An index of this class, with these attributes and a lock of its own.
+
+        `__init__` of a derived class may take anything, so it is not called.
+        """
+        made = cls.__new__(cls)
+        vars(made).update(attributes)
+        made._policy = dataclasses.replace(self._policy)
+        made._writing = threading.Lock()
+        renew_lock_after_fork(made)
+        return made
+
+    def _added_attributes(self) -> dict[str, Any]:
+        """Attributes that a derived class has added."""
+        return {
+            name: value for name, value in vars(self).items() if name not in self._base_attributes
+        }
 
 
-Index._own_attributes = frozenset(vars(Index(1)))
+Index._base_attributes = frozenset(vars(Index(1)))
 
 
 class _Source(NamedTuple):
@@ -270,12 +962,12 @@ class _Source(NamedTuple):
 
     folder: Path
     checksum: str
-    """Of the manifest."""
+    """The checksum of the folder's manifest."""
     mapped: State | None
-    """What was mapped then."""
+    """The state that was mapped, or None where it was read into memory."""
 
     def is_still_there(self) -> bool:
-        """Whether the folder holds the same index now."""
+        """Whether the folder still holds the same index."""
         try:
             return _storage.read_manifest(self.folder).checksum == self.checksum
         except (OSError, CorruptFileError):
@@ -283,67 +975,16 @@ class _Source(NamedTuple):
 
 
 def _from_source(
-    folder: str, checksum: str, cls: type[AnyCopyable], attributes: dict[str, Any]
-) -> AnyCopyable:
-    index = load(folder, mmap=True)
+    folder: str, checksum: str, cls: type[AnyIndex], attributes: dict[str, Any]
+) -> AnyIndex:
+    index = Index.load(folder, mmap=True)
     if index._source is None or index._source.checksum != checksum:
         raise ValueError(f"{folder} has another index than when this one was pickled")
     return index._as(cls, {**vars(index), **attributes})
 
 
 def _from_files(
-    files: dict[str, bytes], cls: type[AnyCopyable], attributes: dict[str, Any]
-) -> AnyCopyable:
+    files: dict[str, bytes], cls: type[AnyIndex], attributes: dict[str, Any]
+) -> AnyIndex:
     index = Index._of(_storage.from_files(files))
     return index._as(cls, {**vars(index), **attributes})
-
-
-def load(path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | None = None) -> Index:
-    """Load an index from the folder it was saved to.
-
-    Parameters
-    ----------
-    path : str or path
-        The folder.
-    mmap : bool
-        Whether to leave the codes in their files and read them when they are needed, rather than
-        read everything now. Takes milliseconds for an index of any size, and processes that map the
-        same folder share the memory. The index can be changed all the same; the files stay.
-    verify : bool, optional
-        Whether to compare every byte with its checksum; by default unless mapped. Where it is not
-        done a damaged file may lead to wrong answers, but to nothing worse.
-
-    Returns
-    -------
-    Index
-
-    Raises
-    ------
-    CorruptFileError
-        If a file is damaged or missing; it says which.
-    FileNotFoundError
-        If there is no index in that folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> import bitweigh
-    >>> index = bitweigh.Index(n_bits=8)
-    >>> index.add(np.array([[1], [2]], dtype=np.uint8))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     index.save(folder)
-    ...     mapped = bitweigh.load(folder, mmap=True)
-    >>> len(mapped)
-    2
-
-    """
-    try:
-        content, checksum = _storage.load(path, mmap, (not mmap) if verify is None else verify)
-    except FileNotFoundError:
-        if not (Path(path) / "vectors.json").is_file():
-            raise
-        reason = "the folder of a vector index: bitweigh.VectorIndex.load reads it"
-        raise FileNotFoundError(errno.ENOENT, reason, str(path)) from None
-    source = _Source(Path(path).resolve(), checksum, content.state if mmap else None)
-    return Index._of(content, source)

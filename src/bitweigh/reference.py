@@ -55,12 +55,12 @@ def distances(
         raise ValueError("the absolute values of a query's costs must add up to at most 2**1020")
     bits = np.unpackbits(packed, axis=1, count=n_bits, bitorder=order)
     result = np.empty((len(checked), len(packed)))
-    for query, own in enumerate(checked):
+    for query, query_costs in enumerate(checked):
         total = np.zeros(len(packed))
         for first in range(0, n_bits, 8):
             group = np.zeros(len(packed))
             for i in range(first, min(first + 8, n_bits)):
-                group = group + own[i, bits[:, i]]
+                group = group + query_costs[i, bits[:, i]]
             total = total + group
         result[query] = total
     return result[0] if single else result

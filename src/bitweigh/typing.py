@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "BitOrder",
+    "BuildMode",
     "Codes",
     "Floats",
     "FrameKind",
@@ -34,6 +35,8 @@ BitOrder: TypeAlias = Literal["big", "little"]
 """Order of the bits inside a byte, as in ``np.packbits``."""
 Method: TypeAlias = Literal["auto", "scan", "probe"]
 """How to search; never changes the answer."""
+BuildMode: TypeAlias = Literal["auto", "manual"]
+"""Whether adding codes builds bands, or only ``build()`` does."""
 OnDuplicate: TypeAlias = Literal["error", "replace"]
 """What to do with an id that is already in the index."""
 OnMissing: TypeAlias = Literal["error", "ignore"]

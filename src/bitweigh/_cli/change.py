@@ -103,7 +103,7 @@ def remove_command(
         wanted = np.concatenate([wanted, read_ids(ids)])
     with changing(folder, kind) as index:
         try:
-            removed = index.remove(wanted, missing="ignore" if ignore_missing else "error")
+            removed = index.remove(wanted, on_missing="ignore" if ignore_missing else "error")
         except KeyError as error:
             raise ValueError(
                 f"{folder} has no id {error}; nothing was removed. --ignore-missing passes over "

@@ -13,8 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 from bitweigh import frames, io
-from bitweigh._checks import as_ids
-from bitweigh._index.growth import first_repeated
+from bitweigh._checks import as_ids, first_repeated
 from bitweigh.typing import Ids
 
 __all__ = [

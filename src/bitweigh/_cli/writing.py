@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import SearchResult
-from bitweigh.frames import to_frame
 
 __all__ = ["StdoutFormat", "Writer", "writing"]
 
@@ -44,7 +43,7 @@ class Writer(ABC):
     def write(self, result: SearchResult) -> None:
         """The answers to the next queries."""
         numbers = np.arange(self.queries, self.queries + len(result.ids))
-        columns = to_frame(result, "dict", numbers)
+        columns = result.to_frame("dict", queries=numbers)
         self.put(columns)
         self.queries += len(result.ids)
         self.rows += len(columns["id"])

@@ -1,7 +1,7 @@
 """Bands of a segment: which bits each is keyed by, and building them.
 
-A band holds the rows of its segment once more, in ascending order of a key made of some bits of
-the code, so that the rows with a given key lie side by side. See docs/how-it-works.md.
+A band holds the rows of its segment again, in ascending order of a key made of some bits of the
+code, so that the rows with a given key lie side by side. See docs/how-it-works.md.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ BandLayout = tuple[BitNumbers, ...]
 """The bits of each band."""
 
 BLOCK_ROWS = 32
-# Rows that tell which bits depend on each other; longer codes take bits as they come.
+# Rows sampled to see which bits depend on each other; longer codes take bits in order.
 SAMPLE_ROWS = 8192
-MOST_SPREAD_BITS = 2048
-# Memory that bands may take by default: copies of the codes, and a share of what is free.
-MOST_COPIES = 16
+MAX_SPREAD_BITS = 2048
+# Memory that bands may take by default: max copies of the codes, and a share of free memory.
+MAX_COPIES = 16
 FREE_SHARE = 0.5
-# What a row takes in a list of rows.
+# Bytes of a row number.
 ROW_BYTES = 4
-# Fewer rows are sorted sooner than a thread starts.
+# Fewer rows are sorted faster than a thread starts.
 THREADED_ROWS = 1 << 14
 
 
@@ -56,9 +56,9 @@ class Band:
     bits: BitNumbers
     """Bit j of a key is this bit of the code."""
     starts: NDArray[np.uint32]
-    """By key: the first position of its rows; one more at the end."""
+    """starts[key] is the first position of the key's rows; the last entry is the number of rows."""
     rows: Rows | None
-    """By position: the row. None where positions are rows."""
+    """rows[position] is the row there; None where positions are rows."""
     blocks: NDArray[np.uint8]
     core: _core.Band = field(init=False)
 
@@ -70,19 +70,19 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class BandOptions:
-    """How a caller wants bands; None where the default will do."""
+    """What a caller asks of bands; None means the default."""
 
     bands: int | None = None
-    """How many."""
+    """Number of bands."""
     band_bits: int | None = None
-    """Bits of each."""
+    """Bits of each band."""
     memory_limit: int | None = None
-    """Bytes that an index may take with its bands."""
+    """Max bytes of an index with its bands."""
 
     def shape(self, n: int, n_bits: int, id_bytes: int = 8, others: int = 0) -> tuple[int, int]:
-        """How many bands of how many bits for n rows; none if the memory does not allow any.
+        """Number of bands and bits of each for n rows; (0, 0) if there is no memory for any.
 
-        `id_bytes` are those of an id, `others` those that the rest of the index takes.
+        An id takes `id_bytes`, and the rest of the index `others` bytes.
         """
         count, width = self.wanted(n, n_bits)
         # The first band takes its directory only: its rows are the segment's own.
@@ -90,9 +90,9 @@ class BandOptions:
         codes = -(-n // BLOCK_ROWS) * BLOCK_ROWS * ((n_bits + 7) // 8)
         band = codes + ROW_BYTES * n + directory
         if self.memory_limit is not None:
-            # With the rows by ascending id, which a segment in the order of a band needs.
-            own = codes + n * (id_bytes + ROW_BYTES) + directory
-            spare = self.memory_limit - others - own
+            # With the look-up of ids, which a segment in the order of a band needs.
+            minimum = codes + n * (id_bytes + ROW_BYTES) + directory
+            spare = self.memory_limit - others - minimum
         elif self.bands is None:
             spare = int(free_memory() * FREE_SHARE) - directory
         else:
@@ -100,27 +100,28 @@ class BandOptions:
         return (0, 0) if spare < 0 else (min(count, 1 + spare // band), width)
 
     def wanted(self, n: int, n_bits: int) -> tuple[int, int]:
-        """How many bands of how many bits, if there is memory for them.
+        """Number of bands and bits of each, if there is memory for them.
 
-        Some 16 rows share a key if rows spread evenly, 4 where codes are long: there that is as
-        fast as more bands, and takes less memory. Where all bits would take more copies than the
-        default allows, keys are longer, down to one row each: what no band covers does not help.
+        About 16 rows share a key if rows are spread evenly, or 4 where codes are long: there that
+        is as fast as more bands and takes less memory. Where covering all bits would take more
+        copies than the default allows, keys are longer, down to one row each: a bit that no band
+        covers does not help.
         """
         spread = round(log2(max(n, 2)))
-        most = min(n_bits, _core.max_band_bits)
-        usual = min(most, max(4, spread - (4 if n_bits <= 4 * spread else 2)))
+        max_width = min(n_bits, _core.max_band_bits)
+        usual = min(max_width, max(4, spread - (4 if n_bits <= 4 * spread else 2)))
         if self.bands is not None:
             count = min(n_bits, self.bands)
         elif self.band_bits is not None:
-            count = min(MOST_COPIES, max(1, n_bits // self.band_bits))
+            count = min(MAX_COPIES, max(1, n_bits // self.band_bits))
         else:
-            count = min(MOST_COPIES, max(1, round(n_bits / usual)))
-        return count, min(most, self.band_bits or min(max(usual, spread), n_bits // count))
+            count = min(MAX_COPIES, max(1, round(n_bits / usual)))
+        return count, min(max_width, self.band_bits or min(max(usual, spread), n_bits // count))
 
 
 def layout_of(codes: Codes, n_bits: int, bitorder: BitOrder, count: int, width: int) -> BandLayout:
     """The bits of each of `count` bands of at most `width` bits, for these rows."""
-    if count == 1 or n_bits > MOST_SPREAD_BITS:
+    if count == 1 or n_bits > MAX_SPREAD_BITS:
         return contiguous_layout(n_bits, count, width)
     return spread_layout(codes, n_bits, count, width, bitorder)
 
@@ -140,7 +141,7 @@ def spread_layout(
     """`count` bands of `width` bits, chosen so that the bits of a band depend little on each other.
 
     Bits that depend on each other waste keys: some never occur, and others have too many rows. The
-    table in docs/tuning.md tells what that is worth. The bits that vary most are taken first, each
+    table in docs/tuning.md has the effect on speed. The bits that vary most are taken first, each
     for the band whose bits it is least correlated with, in a sample; those that vary least are left
     out where not all are wanted.
     """
@@ -152,8 +153,8 @@ def spread_layout(
     squared = np.square(bits.T @ bits / len(bits))
     bands: list[list[int]] = [[] for _ in range(count)]
     room = np.full(count, min(width, -(-n_bits // count)))
-    # By band and bit: how much a bit depends on those in the band. A sample tells a few digits; for
-    # equal ones the emptier band is taken.
+    # shared[band, bit]: how much a bit depends on those in the band. A sample gives a few digits;
+    # among equals the emptier band is taken.
     shared = np.zeros((count, n_bits), dtype=np.float32)
     for bit in np.argsort(-spreads, kind="stable")[: count * width].tolist():
         sizes = [len(band) for band in bands]
@@ -170,16 +171,22 @@ def first_order(codes: Codes, layout: BandLayout, bitorder: BitOrder) -> Rows:
 
 
 def rows_of(values: Codes, rows: Rows) -> Codes:
-    """The given rows of values (n, n_bytes): as NumPy takes them, but Ctrl-C ends it."""
+    """``values[rows]`` for values (n, n_bytes), interruptible by Ctrl-C."""
     taken = np.empty((len(rows), values.shape[1]), dtype=np.uint8)
     _core.take_rows(values, rows, taken)
     return taken
 
 
 def build_bands(
-    codes: Codes, blocks: NDArray[np.uint8], layout: BandLayout, bitorder: BitOrder
+    codes: Codes,
+    blocks: NDArray[np.uint8],
+    layout: BandLayout,
+    bitorder: BitOrder,
+    threads: int | None = None,
 ) -> tuple[Band, ...]:
     """The bands of codes that are in the order of the first one, packed as `blocks`."""
+    if not layout:
+        return ()
     stop = _core.Stop()
 
     def build(number: int) -> Band:
@@ -189,17 +196,16 @@ def build_bands(
             return Band(bits, starts, None, blocks)
         return Band(bits, starts, rows, _core.pack_in_order(codes, rows, stop))
 
-    threads = min(len(layout), _system.default_threads())
-    if threads <= 1 or len(codes) < THREADED_ROWS:
+    workers = min(len(layout), _system.default_threads() if threads is None else threads)
+    if workers <= 1 or len(codes) < THREADED_ROWS:
         return tuple(map(build, range(len(layout))))
-    pool = ThreadPoolExecutor(threads)
+    pool = ThreadPoolExecutor(workers)
     try:
         return tuple(
             [band.result() for band in [pool.submit(build, i) for i in range(len(layout))]]
         )
     finally:
-        # Ctrl-C comes to this thread alone: the others learn of it here, and have ended long before
-        # otherwise.
+        # Ctrl-C is seen by this thread alone: this tells the others. Without one they have ended.
         stop.set()
         pool.shutdown(cancel_futures=True)
 

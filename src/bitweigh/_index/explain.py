@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bitweigh._index.bands import BandOptions
-from bitweigh._index.segments import Part
+from bitweigh._index.policy import SegmentPolicy
+from bitweigh._index.segments import Part, Unbanded
 from bitweigh._index.state import State
 from bitweigh._results import SearchStats
+from bitweigh.typing import Method
 
 __all__ = ["Explanation", "SegmentFacts", "explanation_of"]
 
@@ -54,16 +55,16 @@ class Explanation:
 
     def __str__(self) -> str:
         """A few lines for a terminal."""
-        rows = sum(one.rows for one in self.segments)
+        rows = sum(facts.rows for facts in self.segments)
         lines = [
             f"{self.plan}: {self.reason}",
             f"  {rows:,} codes of {self.n_bits} bits, k = {self.k}, {self.engine_us:.1f} us",
         ]
         lines += [
-            f"  segment of {one.rows:,} codes: {_bands(one)}"
-            + (f", {one.covered_bits} of {self.n_bits} bits covered" if one.bands else "")
-            + (f", {one.removed_rows:,} more removed" if one.removed_rows else "")
-            for one in self.segments
+            f"  segment of {facts.rows:,} codes: {_bands(facts)}"
+            + (f", {facts.covered_bits} of {self.n_bits} bits covered" if facts.bands else "")
+            + (f", {facts.removed_rows:,} more removed" if facts.removed_rows else "")
+            for facts in self.segments
         ]
         if self.scan_us:
             lines.append(
@@ -84,21 +85,21 @@ def _bands(segment: SegmentFacts) -> str:
 
 
 def explanation_of(
-    state: State, n_bits: int, options: BandOptions, method: str, k: int, stats: SearchStats
+    state: State, policy: SegmentPolicy, method: Method, k: int, stats: SearchStats
 ) -> Explanation:
-    """Put together what is known of one query's search."""
+    """The explanation of one query's search of a state."""
     counters = {name: int(count) for name, count in stats._asdict().items()}
     nanoseconds = {
         name: counters.pop(name)
         for name in ("predicted_cost", "probing_cost", "scan_cost", "nanoseconds")
     }
-    plan, reason = _plan(state, method, k, counters)
+    plan, reason = _plan(state, policy, method, k, counters)
     return Explanation(
         plan=plan,
         reason=reason,
         k=k,
-        n_bits=n_bits,
-        segments=tuple(_facts(part, n_bits, options) for part in state.parts()),
+        n_bits=policy.n_bits,
+        segments=tuple(_facts(part, policy) for part in state.parts()),
         predicted_us=nanoseconds["predicted_cost"] / 1e3,
         scan_us=nanoseconds["scan_cost"] / 1e3,
         engine_us=nanoseconds["nanoseconds"] / 1e3,
@@ -106,27 +107,45 @@ def explanation_of(
     )
 
 
-def _facts(part: Part, n_bits: int, options: BandOptions) -> SegmentFacts:
+def _facts(part: Part, policy: SegmentPolicy) -> SegmentFacts:
     widths = [len(band.bits) for band in part.segment.bands]
     return SegmentFacts(
         rows=len(part),
         removed_rows=part.removed_rows,
         bands=len(widths),
-        wanted_bands=options.wanted(len(part.segment), n_bits)[0],
+        wanted_bands=policy.band_options.wanted(len(part.segment), policy.n_bits)[0],
         band_bits=max(widths, default=0),
         covered_bits=sum(widths),
     )
 
 
-def _plan(state: State, method: str, k: int, counters: dict[str, int]) -> tuple[str, str]:
+def _plan(
+    state: State, policy: SegmentPolicy, method: Method, k: int, counters: dict[str, int]
+) -> tuple[str, str]:
     if counters["give_ups"]:
-        return "probe, then scan", "probing became dearer than a scan and was given up"
+        return "probe, then scan", "probing became more expensive than a scan and was given up"
     if counters["probes"]:
         return "probe", "few codes are near the query, and bands lead to them"
     if k > state.rows:
-        return "scan", "as many codes are wanted as there are"
-    if any(part.segment.bands for part in state.parts()):
+        return "scan", "k is larger than the number of codes"
+    parts = list(state.parts())
+    if not parts:
+        return "scan", "the index is empty"
+    if any(part.segment.bands for part in parts):
         if method == "scan":
-            return "scan", "that was asked for"
-        return "scan", "it is over before probing would pay"
-    return "scan", "the index has no bands: it is small, or its memory limit allows none"
+            return "scan", "method='scan'"
+        return "scan", "a scan is faster than setting up probes here"
+    largest = max(parts, key=len)
+    return "scan", f"there are no bands: {_why_unbanded(largest.segment.unbanded, policy)}"
+
+
+def _why_unbanded(reason: Unbanded, policy: SegmentPolicy) -> str:
+    if reason == "small":
+        return f"scanning fewer than {policy.banded_rows:,} codes is as fast; build() builds some"
+    if reason == "manual":
+        return "build='manual', and build() has not been called since these codes were added"
+    if reason == "memory_limit":
+        return f"memory_limit={policy.band_options.memory_limit} leaves no room for any"
+    if reason == "free_memory":
+        return "there was too little free memory when they were to be built; build() tries again"
+    return "the index was saved without any; build() builds them"

@@ -98,7 +98,7 @@ def allowed_in(wanted: Filter, state: State) -> list[_core.Allowed]:
 def as_filter(allow: ArrayLike | None, deny: ArrayLike | None) -> Filter | None:
     """The filter that a caller asks for, None for none."""
     if allow is not None and deny is not None:
-        raise ValueError("allow and deny must not be given both")
+        raise ValueError("give allow= or deny=, not both")
     if allow is None and deny is None:
         return None
     name = "allow" if deny is None else "deny"

@@ -7,6 +7,7 @@ replaced whole: whoever holds one sees the same rows for as long as they like.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,14 @@ from bitweigh._index.bands import BLOCK_ROWS, Band, BandLayout, build_bands, fir
 from bitweigh._results import Memory
 from bitweigh.typing import BitOrder, Codes, Ids
 
-__all__ = ["COUNTED_IDS_END", "Part", "Rows", "Segment", "StoredIds"]
+__all__ = ["COUNTED_IDS_END", "Part", "Rows", "Segment", "StoredIds", "Unbanded"]
 
 Rows = NDArray[np.uint32]
 StoredIds = Ids | NDArray[np.uint32] | range
 """Ids by row: in 32 bits where all of them fit, as a range where each is one more than the last."""
+
+Unbanded: TypeAlias = Literal["small", "manual", "memory_limit", "free_memory", "stored"]
+"""Why a segment has no bands: too few rows, nobody called `build`, no room, or saved that way."""
 
 # Ids that are not stored end here; see cpp/engine/id_column.h.
 COUNTED_IDS_END = 2**61
@@ -38,6 +42,8 @@ class Segment:
     """Rows in ascending id; None where the rows are in that order themselves."""
     bands: tuple[Band, ...] = ()
     """Empty where the segment is only scanned. With bands rows are in the first one's order."""
+    unbanded: Unbanded = "stored"
+    """Why there are no bands, where there are none."""
     files: dict[str, object] = field(default_factory=dict)
     """What storage knows of its arrays, so that none is hashed twice."""
     core: _core.Segment = field(init=False)
@@ -58,10 +64,14 @@ class Segment:
         n_bits: int,
         layout: BandLayout = (),
         bitorder: BitOrder = "big",
+        *,
+        unbanded: Unbanded = "small",
+        threads: int | None = None,
     ) -> Segment:
         """A segment of codes (n, n_bytes), n >= 1, that were checked before. Ids are distinct.
 
-        With a layout the rows are put in the order of its first band.
+        With a layout the rows are put in the order of its first band; `unbanded` says why there is
+        none.
         """
         if layout:
             order = first_order(codes, layout, bitorder)
@@ -72,21 +82,16 @@ class Segment:
             by_id = np.empty(len(ids), dtype=np.uint32)
             _core.sort_ids(ids, by_id)
         blocks = _core.pack_blocks(codes)
-        bands = build_bands(codes, blocks, layout, bitorder)
-        return cls(n_bits, blocks, _stored(ids, by_id is None), by_id, bands)
+        bands = build_bands(codes, blocks, layout, bitorder, threads)
+        return cls(n_bits, blocks, _stored(ids, by_id is None), by_id, bands, unbanded)
 
     def __len__(self) -> int:
         """Rows."""
         return len(self.ids)
 
     @property
-    def wants_bands(self) -> bool:
-        """Whether it has none."""
-        return not self.bands
-
-    @property
     def largest_id(self) -> int:
-        """Of all rows."""
+        """The largest id in the segment, removed rows included."""
         if self.by_id is None:
             return int(self.ids[-1])
         # A mapped file may be damaged; then any row is as good as another.

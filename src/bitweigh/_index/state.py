@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bitweigh import _core
 from bitweigh._index.segments import Part, Rows
-from bitweigh.typing import Ids
+from bitweigh._results import Memory
+from bitweigh.typing import Codes, Ids
 
 __all__ = ["Places", "State"]
 
@@ -33,35 +34,29 @@ class Places:
 class State:
     """The parts of an index. No id is in two of them, among the rows that are left."""
 
-    __slots__ = ("bands_wait_until", "core", "next_id", "rows", "segments", "tail", "unbanded_rows")
+    __slots__ = ("core", "next_id", "rows", "segments", "tail")
 
     def __init__(
         self,
         segments: tuple[Part, ...] = (),
         tail: Part | None = None,
         next_id: int = 0,
-        bands_wait_until: float = 0.0,
     ) -> None:
         """`next_id` is one more than the largest id ever used.
 
-        The tail are the rows added last, too few for a segment of their own; copied by each small
-        add. `bands_wait_until` is by the clock of `time.monotonic`: there was no memory for bands,
-        and searches do not ask again before.
+        `tail` holds the most recently added rows until there are enough for a segment; a small
+        `add` rebuilds it.
         """
         self.segments: Final = segments
         self.tail: Final = tail
         self.next_id: Final = next_id
-        self.bands_wait_until: Final = bands_wait_until
-        rows = unbanded = 0
+        rows = 0
         cores, removed = [], []
         for part in segments if tail is None else (tail, *segments):
             rows += len(part)
-            if part.segment.wants_bands:
-                unbanded = max(unbanded, len(part.segment))
             cores.append(part.segment.core)
             removed.append(part.removed)
-        self.rows: Final = rows  # that are left, in all
-        self.unbanded_rows: Final = unbanded  # of the largest part that could get bands, or 0
+        self.rows: Final = rows  # not counting those that were removed
         # What a search hands to the engine: made once, since a search may take microseconds.
         self.core: Final = _core.SegmentList(cores, removed)
 
@@ -77,14 +72,14 @@ class State:
         _core.locate(self.core, ids, numbers, rows)
         return Places(numbers, rows)
 
-    def without(self, ids: Ids, may_miss: bool) -> State | None:
-        """The state without these ids; None if it does not have one of them, unless that may be.
+    def without(self, ids: Ids, may_miss: bool = False) -> State:
+        """The state without the rows of these ids; parts that have no row left are dropped.
 
-        Parts that have no row left are dropped.
+        Raises KeyError for the first id that is not in the state, unless that may be.
         """
         removed = _core.remove_ids(self.core, ids, may_miss)
         if removed is None:
-            return None
+            raise KeyError(int(ids[np.argmin(self.locate(ids).found)]))
         parts = list(self.parts())
         for number, rows in removed:
             parts[number] = Part(parts[number].segment, rows)
@@ -93,5 +88,22 @@ class State:
             tuple([part for part in parts if len(part)]),
             tail if tail is not None and len(tail) else None,
             self.next_id,
-            self.bands_wait_until,
         )
+
+    def codes_of(self, ids: Ids, n_bits: int) -> Codes:
+        """The codes of these ids, (n, n_bytes); KeyError for the first that is not in the state."""
+        places = self.locate(ids)
+        if not places.found.all():
+            raise KeyError(int(ids[np.argmin(places.found)]))
+        codes = np.empty((len(ids), (n_bits + 7) // 8), dtype=np.uint8)
+        for number, part in enumerate(self.parts()):
+            here = places.numbers == number
+            codes[here] = part.segment.codes(places.rows[here])
+        return codes
+
+    def memory(self) -> Memory:
+        """Bytes by part, of all segments together."""
+        total = Memory(*[0] * len(Memory._fields))
+        for part in self.parts():
+            total = Memory(*map(sum, zip(total, part.memory(), strict=True)))
+        return total

@@ -14,8 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh._checks import as_choice, as_ids
-from bitweigh._index.changing import check_distinct, not_new
+from bitweigh._checks import as_choice, as_ids, check_distinct, id_in_use_error
 from bitweigh._index.state import State
 from bitweigh._vectors.codes import held_codes
 from bitweigh._vectors.learning import fit_weigher, sample_for
@@ -161,10 +160,10 @@ class Changeable(Searchable):
                     held.vectors.cut()
                 raise
 
-    def remove(self, ids: ArrayLike, *, missing: OnMissing = "error") -> int:
+    def remove(self, ids: ArrayLike, *, on_missing: OnMissing = "error") -> int:
         """Remove vectors by id and say how many; KeyError for the first that is not there.
 
-        With ``missing="ignore"`` ids that are not there are passed over. What was kept of them is
+        With ``on_missing="ignore"`` ids that are not there are ignored. What was kept of them is
         forgotten by `compact` and `save`.
 
         Examples
@@ -180,7 +179,7 @@ class Changeable(Searchable):
         with self._writing:
             held = self._now()
             index = held.index.copy()
-            count = index.remove(ids, missing=missing)
+            count = index.remove(ids, on_missing=on_missing)
             self._held = replace(held, index=held_codes(index))
             return count
 
@@ -209,7 +208,7 @@ def _check_ids(held: VectorState, ids: Ids, rows: int, replacing: bool) -> None:
     check_distinct(ids)
     used = held.index.contains(ids)
     if used.any() and not replacing:
-        raise not_new(ids, used, "vector")
+        raise id_in_use_error(ids, used, "vector")
 
 
 def _with_vectors(

@@ -38,7 +38,6 @@ from bitweigh.errors import CorruptFileError
 from bitweigh.hashers import _files as estimator_files
 from bitweigh.hashers._estimator import Estimator
 from bitweigh.index import Index
-from bitweigh.index import load as load_index
 from bitweigh.typing import Ids
 
 __all__ = ["VectorState", "load", "save"]
@@ -271,7 +270,7 @@ def _load(folder: Path, entries: list[Entry], mapped: bool) -> VectorState:
     codes = folder / CODES
     if os.path.lexists(codes) and kind_of(codes) != "a folder":
         raise CorruptFileError(codes, f"must be a folder, is {kind_of(codes) or 'a file'}")
-    index = load_index(codes, mmap=mapped)
+    index = Index.load(codes, mmap=mapped)
     entry = _matching(entries, None if index._source is None else index._source.checksum)
     if entry is None:
         raise CorruptFileError(folder / NAME, f"does not describe what {CODES} holds")

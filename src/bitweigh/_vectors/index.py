@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import MAX_BITS, as_choice, as_ids, as_integer, as_n_bits
-from bitweigh._index.changing import survive_fork
+from bitweigh._forks import renew_lock_after_fork
 from bitweigh._vectors import files
 from bitweigh._vectors.changing import Changeable
 from bitweigh._vectors.codes import held_codes
@@ -105,7 +105,7 @@ class VectorIndex(Changeable):
         Index(self._hasher.get_params().get("n_bits", MAX_BITS), **self._options)
         self._held: VectorState | None = None
         self._writing = threading.Lock()
-        survive_fork(self)  # type: ignore[arg-type]  # it needs the lock alone
+        renew_lock_after_fork(self)
 
     @property
     def index(self) -> Index:
@@ -237,7 +237,7 @@ class VectorIndex(Changeable):
 
         """
         held = files.load(path, mmap)
-        options = held.index._growth.band_options
+        options = held.index._policy.band_options
         index = cls(
             n_bits=held.index.n_bits,
             hasher=held.hasher,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +16,6 @@ from bitweigh._system import MAX_THREADS
 from bitweigh._vectors.progress import bar
 from bitweigh._vectors.ranking import blocks_for, nearest, within
 from bitweigh._vectors.state import VectorState
-from bitweigh.frames._output import AsFrame, check_as_frame, framed
-from bitweigh.frames._sources import Frame
 from bitweigh.hashers._vectors import as_vectors
 
 __all__ = ["Searchable"]
@@ -30,7 +28,6 @@ class Searchable(ABC):
     def _now(self) -> VectorState:
         """What is held at this moment; raises if nothing was learned yet."""
 
-    @overload
     def search(
         self,
         Q: ArrayLike,
@@ -41,46 +38,7 @@ class Searchable(ABC):
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
         progress: bool = False,
-        as_frame: Literal[False] = False,
-    ) -> SearchResult: ...
-    @overload
-    def search(
-        self,
-        Q: ArrayLike,
-        k: int,
-        *,
-        candidates: int | None = None,
-        threads: int | None = None,
-        allow: ArrayLike | None = None,
-        deny: ArrayLike | None = None,
-        progress: bool = False,
-        as_frame: AsFrame,
-    ) -> Frame: ...
-    @overload
-    def search(
-        self,
-        Q: ArrayLike,
-        k: int,
-        *,
-        candidates: int | None = None,
-        threads: int | None = None,
-        allow: ArrayLike | None = None,
-        deny: ArrayLike | None = None,
-        progress: bool = False,
-        as_frame: bool | AsFrame,
-    ) -> SearchResult | Frame: ...
-    def search(
-        self,
-        Q: ArrayLike,
-        k: int,
-        *,
-        candidates: int | None = None,
-        threads: int | None = None,
-        allow: ArrayLike | None = None,
-        deny: ArrayLike | None = None,
-        progress: bool = False,
-        as_frame: bool | AsFrame = False,
-    ) -> SearchResult | Frame:
+    ) -> SearchResult:
         """Find the k nearest vectors, by their codes and, with `rerank`, by themselves.
 
         Parameters
@@ -96,8 +54,6 @@ class Searchable(ABC):
             As in `Index.search`.
         progress : bool
             Show a progress bar; needs rich.
-        as_frame : bool or "pandas", "polars", "arrow", "dict"
-            As in `Index.search`.
 
         Returns
         -------
@@ -117,8 +73,6 @@ class Searchable(ABC):
         SearchResult(distances=array([2.]), ids=array([2]))
 
         """
-        if as_frame is not False:
-            check_as_frame(as_frame)
         held = self._now()
         queries, single = _queries(held, Q)
         k = as_k(k)
@@ -146,8 +100,7 @@ class Searchable(ABC):
                         distances[number, : len(near.ids)] = near.distances
                         ids[number, : len(near.ids)] = near.ids
                 advance(len(block))
-        result = SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
-        return framed(result, as_frame) if as_frame else result
+        return SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
 
     def range_search(
         self,

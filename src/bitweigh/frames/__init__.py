@@ -1,4 +1,4 @@
-"""Tables in, tables out: codes or vectors with their ids from data frames, answers as data frames.
+"""Codes or vectors with their ids from data frames; `SearchResult.to_frame` is the way back.
 
 A source is a pandas or polars DataFrame, a pyarrow Table or RecordBatch, a dict of arrays, a
 parquet file or a folder of parquet files. Nothing is converted that could change a value, and
@@ -6,7 +6,6 @@ nothing is left out. Needs pyarrow for all but dicts of plain arrays, from the e
 ``bitweigh[frames]``.
 """
 
-from bitweigh.frames._output import to_frame
 from bitweigh.frames._reading import (
     code_batches,
     codes_and_ids,
@@ -14,4 +13,4 @@ from bitweigh.frames._reading import (
     vectors_and_ids,
 )
 
-__all__ = ["code_batches", "codes_and_ids", "to_frame", "vector_batches", "vectors_and_ids"]
+__all__ = ["code_batches", "codes_and_ids", "vector_batches", "vectors_and_ids"]

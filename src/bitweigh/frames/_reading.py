@@ -88,12 +88,12 @@ def code_batches(
     source, column, id_column, n_bits, bitorder
         As for `codes_and_ids`.
     batch_rows : int
-        At most so many rows at a time.
+        Max rows of a batch.
 
     Yields
     ------
     codes, ids
-        As `codes_and_ids` returns them, of one batch after the other.
+        As `codes_and_ids` returns them, for each batch.
 
     Examples
     --------
@@ -114,8 +114,8 @@ def code_batches(
         codes = chunk.bytes_of(column, width)
         width = codes.shape[1]
         name = f"{chunk.where}: column {column!r}"
-        own = as_codes(codes, bits or 8 * width, order, name, chunk.first)
-        yield own, chunk.ids_of(id_column)
+        packed = as_codes(codes, bits or 8 * width, order, name, chunk.first)
+        yield packed, chunk.ids_of(id_column)
 
 
 def vectors_and_ids(
@@ -171,12 +171,12 @@ def vector_batches(
     source, column, id_column
         As for `vectors_and_ids`.
     batch_rows : int
-        At most so many rows at a time.
+        Max rows of a batch.
 
     Yields
     ------
     vectors, ids
-        As `vectors_and_ids` returns them, of one batch after the other.
+        As `vectors_and_ids` returns them, for each batch.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def _joined(
     batches: Iterator[tuple[NDArray[Any], Ids | None]],
 ) -> tuple[NDArray[Any], Ids | None]:
     parts = list(batches)
-    ids = [own for _, own in parts if own is not None]
+    ids = [part_ids for _, part_ids in parts if part_ids is not None]
     dtype = np.result_type(*(rows for rows, _ in parts))
     if any(first_inexact(rows.ravel(), dtype) is not None for rows, _ in parts):
         raise ValueError(

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import as_integer
+from bitweigh._optional import optional
 from bitweigh.frames._columns import Chunk
 from bitweigh.io._paths import PathLike, as_file
 
-__all__ = ["Frame", "Source", "chunks_of", "optional"]
+__all__ = ["Frame", "Source", "chunks_of"]
 
 Frame: TypeAlias = Any
 """A DataFrame of pandas or polars, or a Table or RecordBatch of pyarrow; none need be installed."""
 Source: TypeAlias = Frame | Mapping[str, ArrayLike] | PathLike
 
 
-def optional(name: str) -> ModuleType:
-    """A package of the extra, or how to install it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        package = name.partition(".")[0]
-        raise ImportError(
-            f"this needs {package}: pip install 'bitweigh[frames]'", name=package
-        ) from None
-
-
 def chunks_of(source: Source, names: Sequence[str], batch_rows: int) -> Iterator[Chunk]:
-    """The columns of these names, at most so many rows at a time; at least one row in all."""
+    """The named columns in chunks of at most `batch_rows` rows; ValueError if there is no row."""
     rows = as_integer(batch_rows, "batch_rows", 1, 2**31 - 1)
     if isinstance(source, str | os.PathLike):
         chunks = _of_files(Path(source), names, rows)
@@ -61,8 +49,8 @@ def _of_files(path: Path, names: Sequence[str], rows: int) -> Iterator[Chunk]:
         files = sorted(path.glob("*.parquet"))
         if not files:
             raise FileNotFoundError(f"{path}: the folder has no files *.parquet")
-    for one in files:
-        yield from _of_file(one, names, rows)
+    for file in files:
+        yield from _of_file(file, names, rows)
 
 
 def _of_file(path: Path, names: Sequence[str], rows: int) -> Iterator[Chunk]:

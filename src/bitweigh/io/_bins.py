@@ -25,7 +25,7 @@ def read_fbin(path: PathLike, *, max_rows: int | None = None) -> NDArray[np.floa
     path : path
         A file of uint32 n, uint32 d and n * d float32 values.
     max_rows : int, optional
-        At most this many rows, from the first on.
+        Max rows to read, from the start of the file.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def read_u8bin(path: PathLike, *, max_rows: int | None = None) -> NDArray[np.uin
     path : path
         A file of uint32 n, uint32 d and n * d bytes.
     max_rows : int, optional
-        At most this many rows, from the first on.
+        Max rows to read, from the start of the file.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def read_i8bin(path: PathLike, *, max_rows: int | None = None) -> NDArray[np.int
     path : path
         A file of uint32 n, uint32 d and n * d bytes.
     max_rows : int, optional
-        At most this many rows, from the first on.
+        Max rows to read, from the start of the file.
 
     Returns
     -------

@@ -61,7 +61,7 @@ def read(
     path : path
         The file.
     max_rows : int, optional
-        At most this many rows, from the first on.
+        Max rows to read, from the start of the file.
     member : str, optional
         Which array, for npz and HDF5.
     columns : sequence of str, optional
@@ -127,7 +127,7 @@ def read_npy(path: PathLike, *, max_rows: int | None = None) -> NDArray[Any]:
     path : path
         The file.
     max_rows : int, optional
-        At most this many rows, from the first on.
+        Max rows to read, from the start of the file.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def read_npz(
     member : str, optional
         The name of the array; needed if there are several.
     max_rows : int, optional
-        At most this many rows, from the first on. The whole array is read all the same.
+        Max rows to read, from the start of the file. The whole array is read all the same.
 
     Returns
     -------

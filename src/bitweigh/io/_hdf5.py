@@ -54,7 +54,7 @@ def read_ann_benchmarks(path: PathLike, *, max_rows: int | None = None) -> AnnBe
     path : path
         The file.
     max_rows : int, optional
-        At most this many rows of ``train``. The true neighbours speak of all rows, so with fewer
+        Max rows of ``train`` to read. The true neighbours are those among all rows, so with fewer
         `neighbours` and `distances` are None.
 
     Returns
@@ -112,7 +112,7 @@ def read_hdf5(
     member : str
         The name of the array inside the file.
     max_rows : int, optional
-        At most this many rows, from the first on; no others are read.
+        Max rows to read, from the start; no others are read.
 
     Returns
     -------

@@ -32,7 +32,7 @@ def read_parquet(
         of the dimensions. By default the only column of lists if there is exactly one, else all
         columns, which must be numbers then.
     max_rows : int, optional
-        At most this many rows, from the first on; no others are read.
+        Max rows to read, from the start; no others are read.
 
     Returns
     -------

@@ -20,7 +20,7 @@ def as_file(path: PathLike) -> tuple[Path, int]:
     """A path that is a file with something in it, and the file's size in bytes."""
     file = Path(path)
     if not file.exists():
-        raise FileNotFoundError(f"{file}: there is no such file")
+        raise FileNotFoundError(f"{file}: no such file")
     if not file.is_file():
         raise ValueError(f"{file}: expected a file, got a folder or a device")
     size = file.stat().st_size

@@ -32,7 +32,7 @@ def read_fvecs(
     path : path
         A file of rows, each an int32 d and d float32 values.
     max_rows : int, optional
-        At most this many rows, from the first on. The size of the whole file is checked all the
+        Max rows to read, from the start of the file. The size of the whole file is checked all the
         same.
     verify : bool
         Look at the d of every row that is returned, which reads through the file. Otherwise at
@@ -78,7 +78,7 @@ def read_ivecs(
     path : path
         A file of rows, each an int32 d and d int32 values.
     max_rows : int, optional
-        At most this many rows, from the first on.
+        Max rows to read, from the start of the file.
     verify : bool
         Look at the d of every row that is returned, as for `read_fvecs`.
 
@@ -117,7 +117,7 @@ def read_bvecs(
     path : path
         A file of rows, each an int32 d and d bytes.
     max_rows : int, optional
-        At most this many rows, from the first on.
+        Max rows to read, from the start of the file.
     verify : bool
         Look at the d of every row that is returned, as for `read_fvecs`.
 

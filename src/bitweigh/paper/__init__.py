@@ -7,6 +7,15 @@ from bitweigh.paper._mih import MIH
 from bitweigh.paper._miwq import MIWQ, SingleIndex
 from bitweigh.paper._pq_table import PQTable
 from bitweigh.paper._scan import hamming_ranking, linear_scan
-from bitweigh.paper._tables import ProbeStats
+from bitweigh.paper._tables import PaperResult, ProbeStats
 
-__all__ = ["MIH", "MIWQ", "PQTable", "ProbeStats", "SingleIndex", "hamming_ranking", "linear_scan"]
+__all__ = [
+    "MIH",
+    "MIWQ",
+    "PQTable",
+    "PaperResult",
+    "ProbeStats",
+    "SingleIndex",
+    "hamming_ranking",
+    "linear_scan",
+]

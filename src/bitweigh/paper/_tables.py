@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal, NamedTuple, overload
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh import _core
 from bitweigh._checks import as_bitorder, as_codes, as_costs, as_integer, as_k, as_n_bits
-from bitweigh._results import SearchResult
+from bitweigh._results import Neighbours, SearchResult
 from bitweigh.typing import BitOrder, Codes
 
-__all__ = ["MAX_KEY_BITS", "PaperIndex", "ProbeStats", "SplitIndex", "empty_result"]
+__all__ = ["MAX_KEY_BITS", "PaperIndex", "PaperResult", "ProbeStats", "SplitIndex", "empty_result"]
 
 MAX_KEY_BITS = 32
 
@@ -36,6 +36,12 @@ class ProbeStats(NamedTuple):
     """Rows met again in another table."""
     rounds: int | NDArray[np.int64]
     """Rounds of Alg. 2: one bucket of each table."""
+
+
+class PaperResult(Neighbours):
+    """The k nearest rows, as `SearchResult` has them, with what each query did in ``stats``."""
+
+    stats: ProbeStats
 
 
 class PaperIndex(ABC):
@@ -65,17 +71,7 @@ class PaperIndex(ABC):
         counts: NDArray[np.int64],
     ) -> None: ...
 
-    @overload
-    def search(
-        self, costs: ArrayLike, k: int, *, stats: Literal[False] = False
-    ) -> SearchResult: ...
-    @overload
-    def search(
-        self, costs: ArrayLike, k: int, *, stats: Literal[True]
-    ) -> tuple[SearchResult, ProbeStats]: ...
-    def search(
-        self, costs: ArrayLike, k: int, *, stats: bool = False
-    ) -> SearchResult | tuple[SearchResult, ProbeStats]:
+    def search(self, costs: ArrayLike, k: int) -> PaperResult:
         """Find the k nearest rows of one query, or of several one after the other.
 
         Parameters
@@ -84,12 +80,10 @@ class PaperIndex(ABC):
             ``costs[i, v]`` is paid by a code whose bit i is v.
         k : int
             How many neighbours, at least 1.
-        stats : bool
-            Also return what the query did.
 
         Returns
         -------
-        SearchResult
+        PaperResult
             ``distances`` float64 (nq, k) and row numbers ``ids`` int64 (nq, k), nearest first,
             padded with +inf and -1; ``(k,)`` for a single query. Sums are float64 but in another
             order than the definition's. As the paper has it, which of several rows at the K-th
@@ -101,10 +95,12 @@ class PaperIndex(ABC):
         counts = np.empty((len(checked), len(ProbeStats._fields)), dtype=np.int64)
         self._run(checked, found, counts)
         if single:
-            found = SearchResult(found.distances[0], found.ids[0])
-        if not stats:
-            return found
-        return found, ProbeStats(*(counts[0].tolist() if single else counts.T.copy()))
+            result = PaperResult(found.distances[0], found.ids[0])
+            result.stats = ProbeStats(*counts[0].tolist())
+        else:
+            result = PaperResult(*found)
+            result.stats = ProbeStats(*counts.T.copy())
+        return result
 
 
 class SplitIndex(PaperIndex):

@@ -132,7 +132,8 @@ def _answered(setting: Setting, method: Method, k: int, expected: SearchResult, 
     if method.name.startswith("PQTable"):
         queries = queries[:timed]
     if method.index is not None:
-        found, counts = method.index.search(queries, k, stats=True)
+        answer = method.index.search(queries, k)
+        found, counts = SearchResult(*answer), answer.stats
         cell = replace(
             cell,
             m=method.index.m,
