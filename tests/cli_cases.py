@@ -17,7 +17,7 @@ from bitweigh._cli.app import app
 ROOT = Path(__file__).parent.parent
 
 
-def run(*arguments: object, stdin: str | None = None) -> Result:
+def run(*arguments: object, stdin: str | bytes | None = None) -> Result:
     # The lines and colours that are printed depend on these.
     usual = {"COLUMNS": "100", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
     return CliRunner(env=usual).invoke(app, [str(one) for one in arguments], input=stdin)
@@ -28,7 +28,7 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-def done(*arguments: object, stdin: str | None = None) -> str:
+def done(*arguments: object, stdin: str | bytes | None = None) -> str:
     """What a command that must succeed prints."""
     result = run(*arguments, stdin=stdin)
     assert result.exit_code == 0, result.output
@@ -65,7 +65,7 @@ def examples(command: Any) -> list[str]:
 def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a script that calls `bitweigh` and `python`, as they are in this environment."""
     ours = (
-        f'bitweigh() {{ "{sys.executable}" -m bitweigh._cli "$@"; }}\n'
+        f'bitweigh() {{ "{sys.executable}" -m bitweigh "$@"; }}\n'
         f'python() {{ "{sys.executable}" "$@"; }}\n'
     )
     bash = shutil.which("bash")

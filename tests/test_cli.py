@@ -49,7 +49,7 @@ def test_it_tells_its_version() -> None:
 
 
 def test_it_runs_as_a_module() -> None:
-    done = python("-m", "bitweigh._cli", "--version")
+    done = python("-m", "bitweigh", "--version")
     assert (done.returncode, done.stdout) == (0, f"bitweigh {bitweigh.__version__}\n")
 
 

@@ -61,7 +61,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 NEW = ("--codes", "-o", "new")
 WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
     # build
-    ("no such file", ("build", "nothing.npy", *NEW), 1, "nothing.npy: there is no such file"),
+    ("no such file", ("build", "nothing.npy", *NEW), 1, "nothing.npy: no such file"),
     ("unknown ending", ("build", "words.txt", *NEW), 1, "words.txt: the name must end in one of"),
     ("not an npy file", ("build", "notes.npy", *NEW), 1, "notes.npy: truncated, or not an npy"),
     ("an empty file", ("build", "empty.npy", *NEW), 1, "empty.npy: the file is empty"),
@@ -167,7 +167,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
         "a damaged index",
         ("verify", "damaged"),
         1,
-        "restore the folder, or build",
+        "restore the folder from a backup, or build the index again",
     ),
     ("unknown command", ("serch", "index"), 2, "Did you mean 'search'"),
     ("unknown option before", ("--verbose", "info", "index"), 2, "--verbose"),
@@ -177,7 +177,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
         "codes in use",
         ("add", "index", "codes.npy", "--ids", "ids.npy"),
         1,
-        "index has the id 0 already; --replace",
+        "index already has the id 0; --replace",
     ),
     (
         "longer codes",
@@ -194,7 +194,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
     ),
     ("unknown id", ("remove", "index", "5000"), 1, "index has no id 5000; nothing was removed."),
     ("nothing to remove", ("remove", "index"), 2, "give ids to remove, or --ids FILE"),
-    ("a word as id", ("remove", "index", "x"), 2, "ID..."),
+    ("a word as id", ("remove", "index", "x"), 2, "Invalid value for 'ID'"),
     # search
     ("k = 0", ("search", "index", "codes.npy", "-k", "0"), 2, "Invalid value for '-k'"),
     ("no threads", ("search", "index", "codes.npy", "--threads", "0"), 2, "value for '--threads'"),
@@ -209,7 +209,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
         "wrong costs",
         ("search", "index", "floats.npy"),
         1,
-        "floats.npy: floats are queries of one number for each of the 32 bits",
+        "floats.npy: float queries have one number for each of the 32 bits",
     ),
     ("NaN costs", ("search", "index", "costs.npy"), 1, "is nan, every cost must be finite"),
     (
@@ -222,7 +222,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
         "weights by query",
         ("search", "index", "codes.npy", "--weights", "cube.npy"),
         1,
-        "what differs by query goes into the queries, with --costs",
+        "weights that differ by query go into QUERIES, with --costs",
     ),
     (
         "two ways",
@@ -254,7 +254,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
         1,
         "there is no folder no",
     ),
-    ("no queries", ("search", "index"), 2, "Missing argument"),
+    ("no queries", ("search", "index"), 2, "give QUERIES, a file or - for stdin, or --id"),
 ]
 
 

@@ -15,7 +15,7 @@ from cli_cases import ROOT, commands, done, examples, plain, run, shell
 from typer.testing import CliRunner
 
 import bitweigh
-from bitweigh._cli import build, change, indexes
+from bitweigh._cli import build, change, folders
 from bitweigh._cli.app import app
 
 # Those that take minutes or need more packages have tests of their own.
@@ -108,7 +108,7 @@ def test_build_takes_bits_order_and_ids() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_many_rows_are_added_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitweigh._cli.indexes._AT_ONCE", 64)
+    monkeypatch.setattr("bitweigh._cli.folders._ROWS_AT_ONCE", 64)
     np.save("ids.npy", np.arange(300)[::-1])
     done("build", "codes.npy", "--codes", "--ids", "ids.npy", "-o", "parts")
     assert np.array_equal(bitweigh.load("parts").codes_of(np.arange(300)[::-1]), CODES)
@@ -268,7 +268,13 @@ def test_info_tells_what_there_is() -> None:
     told = json.loads(done("info", "index", "--json"))
     assert (told["holds"], told["rows"], told["n_bits"]) == ("codes", 300, 32)
     assert told["bytes_on_disk"] > told["bytes_of_codes"] >= 1200
-    assert "rows             300\n" in done("info", "index")
+
+
+@pytest.mark.usefixtures("here")
+def test_info_is_in_plain_words() -> None:
+    first, *rest = done("info", "index").splitlines()
+    assert first == "index: 300 codes of 32 bits, bit order big"
+    assert any(re.fullmatch(r"in memory +[\d.]+ kB: codes 1\.\d kB, ids .*", line) for line in rest)
 
 
 @pytest.mark.usefixtures("here")
@@ -306,7 +312,7 @@ def test_ctrl_c_exits_with_130(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bitweigh._cli.info.opened", stopped)
+    monkeypatch.setattr("bitweigh._cli.info.open_index", stopped)
     result = run("info", tmp_path)
     assert result.exit_code == 130
     assert result.stderr == "stopped\n"
@@ -328,7 +334,7 @@ def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("bitweigh._cli.info.opened", broken)
+    monkeypatch.setattr("bitweigh._cli.info.open_index", broken)
     assert isinstance(run("info", tmp_path).exception, ZeroDivisionError)
 
 
@@ -351,7 +357,7 @@ def test_a_command_that_changes_an_index_locks_it_from_loading_to_saving(
     source = codes_file(tmp_path / "codes.npy", 3, 7)
     done("build", str(source), "--codes", "-o", str(tmp_path / "index"))
     loaded, locked = threading.Event(), []
-    load = indexes.load
+    load = folders.load
 
     def load_slowly(*own: Any, **how: Any) -> bitweigh.Index:
         index = load(*own, **how)
@@ -366,7 +372,7 @@ def test_a_command_that_changes_an_index_locks_it_from_loading_to_saving(
         change.add_command(tmp_path / "index", source)
 
     other = threading.Thread(target=add_too)
-    monkeypatch.setattr(indexes, "load", load_slowly)
+    monkeypatch.setattr(folders, "load", load_slowly)
     other.start()
     done(command, str(tmp_path / "index"), str(source) if command == "add" else "1")
     other.join(30)
@@ -378,14 +384,14 @@ def test_of_two_builds_at_once_the_second_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, out = codes_file(tmp_path / "codes.npy", 3, 7), tmp_path / "index"
-    read_rows = build.read_rows
+    read_rows = build.read_new_rows
 
     def build_meanwhile(*own: Any, **how: Any) -> Any:
         monkeypatch.undo()
         done("build", str(source), "--codes", "-o", str(out))
         return read_rows(*own, **how)
 
-    monkeypatch.setattr(build, "read_rows", build_meanwhile)
+    monkeypatch.setattr(build, "read_new_rows", build_meanwhile)
     result = run("build", source, "--codes", "-o", out)
     assert result.exit_code == 1
     assert "is not empty" in plain(result.stderr)

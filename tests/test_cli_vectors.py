@@ -147,4 +147,4 @@ def test_ids_that_are_no_text_are_refused_by_name(tmp_path: Path) -> None:
     result = run(
         "build", tmp_path / "codes.npy", "--codes", "--ids", tmp_path / "ids.bin", "-o", out
     )
-    assert "ids.bin: expected text with one id in a line" in result.stderr
+    assert "ids.bin: expected text with one id per line" in result.stderr

@@ -13,7 +13,7 @@ from cli_cases import plain, run
 from interrupted_everywhere import interrupted_everywhere
 
 import bitweigh
-from bitweigh._cli.writing import StdoutFormat, writing
+from bitweigh._cli.writers import open_writer
 
 FORMATS = ["csv", "jsonl", "parquet", "npy", "npz"]
 RNG = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def test_ctrl_c_at_any_moment_leaves_the_old_table_or_the_new_one(
     out = tmp_path / f"found.{ending}"
 
     def write(_: None) -> None:
-        with writing(str(out), StdoutFormat.CSV) as writer:
+        with open_writer(str(out), "csv") as writer:
             writer.write(bitweigh.SearchResult(FOUND.distances[:2], FOUND.ids[:2]))
 
     write(None)
@@ -80,7 +80,7 @@ def test_ctrl_c_at_any_moment_leaves_the_old_table_or_the_new_one(
 
 def test_what_went_wrong_first_is_told_though_the_disk_is_full_too(tmp_path: Path) -> None:
     def write() -> None:
-        with writing(str(tmp_path / "found.csv"), StdoutFormat.CSV) as writer:
+        with open_writer(str(tmp_path / "found.csv"), "csv") as writer:
             writer.write(FOUND)  # still in memory
             raise KeyError("first")
 
@@ -97,7 +97,7 @@ def test_what_went_wrong_first_is_told_though_the_disk_is_full_too(tmp_path: Pat
 def test_a_file_of_the_users_beside_the_table_stays(tmp_path: Path) -> None:
     own = tmp_path / "found.csv.part"
     own.write_text("mine")
-    with writing(str(tmp_path / "found.csv"), StdoutFormat.CSV) as writer:
+    with open_writer(str(tmp_path / "found.csv"), "csv") as writer:
         writer.write(FOUND)
     assert own.read_text() == "mine"
 
@@ -107,7 +107,7 @@ def test_a_table_is_written_through_a_link(tmp_path: Path) -> None:
     target, link = tmp_path / "elsewhere" / "table.csv", tmp_path / "found.csv"
     target.write_text("old")
     link.symlink_to(target)
-    with writing(str(link), StdoutFormat.CSV) as writer:
+    with open_writer(str(link), "csv") as writer:
         writer.write(FOUND)
     assert link.is_symlink()
     assert target.read_text().startswith("query,rank,id,distance\n")
@@ -120,7 +120,7 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
     read: list[str] = []
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
     reader.start()
-    with writing(str(pipe), StdoutFormat.CSV) as writer:
+    with open_writer(str(pipe), "csv") as writer:
         writer.write(FOUND)
     reader.join()
     assert pipe.is_fifo()
@@ -129,6 +129,6 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
 
 def test_a_name_as_long_as_names_may_be_will_do(tmp_path: Path) -> None:
     out = tmp_path / ("a" * 251 + ".csv")
-    with writing(str(out), StdoutFormat.CSV) as writer:
+    with open_writer(str(out), "csv") as writer:
         writer.write(FOUND)
     assert out.is_file()

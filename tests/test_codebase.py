@@ -25,7 +25,7 @@ OTHER_PYTHON = sorted(
 PYTHON_LAYERS = [
     {"_core", "_paper"},
     {"typing", "errors"},
-    {"_optional", "_forks", "_system", "_free_memory", "_checks"},
+    {"_optional", "_progress", "_forks", "_system", "_free_memory", "_checks"},
     {"_tables", "_disk"},
     {"_results"},
     {"reference", "costs", "evaluation", "io", "hashers"},
@@ -41,6 +41,7 @@ PYTHON_LAYERS = [
     {"_load", "ann_benchmarks", "sklearn"},
     {"__init__"},
     {"_cli"},
+    {"__main__"},
 ]
 CPP_LAYERS = [
     {"engine/types.h", "engine/tuning.h", "engine/cost_model", "engine/float_mode.h"},

@@ -81,7 +81,7 @@ class Stress:
             elif kind < 0.6 and model:
                 some = rng.choice(list(model), min(len(codes), len(model)), replace=False)
                 model.update(zip(some.tolist(), map(bytes, codes), strict=False))
-                self.log.change(model, lambda: self.index.replace(some, codes[: len(some)]))
+                self.log.change(model, lambda: self.index.replace(codes[: len(some)], some))
             elif model:
                 some = rng.choice(list(model), min(len(codes), len(model)), replace=False)
                 for key in some.tolist():

@@ -1,19 +1,18 @@
-"""The command line, `bitweigh`: one module per command group. Needs the extra "cli"."""
+"""The command line, `bitweigh`: a module for each group of commands. Needs the extra "cli"."""
 
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; says how to install it where its packages are missing."""
-    try:
-        from bitweigh._cli.app import app
-    except ImportError as error:
-        package = (error.name or "").split(".")[0]
-        if package not in ("rich", "typer"):
-            raise
-        sys.exit(f"bitweigh: the command line needs {package}: pip install 'bitweigh[cli]'")
+    """Run the command line; where its packages are missing, say how to install them."""
+    for package in ("rich", "typer"):
+        if find_spec(package) is None:
+            sys.exit(f"bitweigh: the command line needs {package}: pip install 'bitweigh[cli]'")
+    from bitweigh._cli.app import app
+
     app()

@@ -10,8 +10,14 @@ import typer
 import bitweigh
 from bitweigh._cli.bench import bench_command
 from bitweigh._cli.build import build_command
-from bitweigh._cli.change import add_command, remove_command
-from bitweigh._cli.failures import OneLineErrors
+from bitweigh._cli.change import (
+    add_command,
+    compact_command,
+    merge_command,
+    remove_command,
+)
+from bitweigh._cli.errors import OneLineErrors
+from bitweigh._cli.export import export_command
 from bitweigh._cli.help import pasteable
 from bitweigh._cli.info import info_command, verify_command
 from bitweigh._cli.search import search_command
@@ -28,7 +34,10 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "build": build_command,
     "add": add_command,
     "remove": remove_command,
+    "merge": merge_command,
+    "compact": compact_command,
     "search": search_command,
+    "export": export_command,
     "info": info_command,
     "verify": verify_command,
     "bench": bench_command,

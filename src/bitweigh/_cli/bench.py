@@ -9,36 +9,39 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
 import bitweigh
 from bitweigh import Index
 from bitweigh._checks import MAX_BITS
-from bitweigh._cli.indexes import codes_in, opened
-from bitweigh._cli.progress import progress
-from bitweigh._cli.telling import Json, tell
-from bitweigh.evaluation import time_queries
+from bitweigh._cli.folders import codes_in, open_index
+from bitweigh._cli.output import Json, report
+from bitweigh._progress import ProgressBar
 from bitweigh.typing import Codes, Method
 
 __all__ = ["bench_command"]
 
 _KS = (1, 10, 100)
 _METHODS: tuple[Method, ...] = ("auto", "scan")
-# Generated codes lie around so many centres, and each bit differs from its centre's so often.
-_ROWS_OF_CENTRE = 100
-_FLIPPED = 0.1
+# Generated codes lie around centres: rows per centre, and how likely a bit differs from its
+# centre's.
+_ROWS_PER_CENTRE = 100
+_FLIP_PROBABILITY = 0.1
 
 
 def bench_command(
     folder: Annotated[
         Path | None,
-        typer.Argument(metavar="FOLDER", help="The index; without it codes are generated."),
+        typer.Argument(
+            metavar="FOLDER", help="The folder of the index (default: codes are generated)."
+        ),
     ] = None,
-    queries: Annotated[int, typer.Option(min=1, help="How many to time.")] = 100,
-    rows: Annotated[int, typer.Option(min=1, help="Codes to generate.")] = 100_000,
-    bits: Annotated[int, typer.Option(min=1, max=MAX_BITS, help="Of generated codes.")] = 128,
-    seed: Annotated[int, typer.Option(min=0, help="Of codes, queries and weights.")] = 0,
+    queries: Annotated[int, typer.Option(metavar="N", min=1, help="Queries to time.")] = 100,
+    rows: Annotated[int, typer.Option(metavar="N", min=1, help="Codes to generate.")] = 100_000,
+    bits: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, max=MAX_BITS, help="Length of generated codes in bits."),
+    ] = 128,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Time searches, one query at a time on one thread, against scanning all codes.
@@ -48,7 +51,7 @@ def bench_command(
     Example: bitweigh bench index --queries 20
     """
     rng = np.random.default_rng(seed)
-    index = _generated(rows, bits, rng) if folder is None else codes_in(opened(folder))
+    index = _generated(rows, bits, rng) if folder is None else codes_in(open_index(folder))
     if len(index) == 0:
         raise ValueError(f"{folder} is empty: there is nothing to time")
     index.build()
@@ -62,8 +65,11 @@ def bench_command(
         "times": lines,
     }
     if as_json:
-        tell("", facts, True)
+        report("", facts, True)
         return
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(title=f"{len(index):,} codes of {index.n_bits} bits, kernel {facts['kernel']}")
     for heading in ("k", "search ms", "scan ms", "scan / search"):
         table.add_column(heading, justify="right")
@@ -75,11 +81,12 @@ def bench_command(
 
 def _generated(rows: int, bits: int, rng: np.random.Generator) -> Index:
     index = Index(bits)
-    centres = rng.random((-(-rows // _ROWS_OF_CENTRE), bits)) < 0.5
+    centres = rng.random((-(-rows // _ROWS_PER_CENTRE), bits)) < 0.5
     step = 1 << 14
     for first in range(0, rows, step):
-        own = centres[np.arange(first, min(first + step, rows)) % len(centres)]
-        index.add(np.packbits(own ^ (rng.random(own.shape) < _FLIPPED), axis=1))
+        bits_of = centres[np.arange(first, min(first + step, rows)) % len(centres)]
+        flips = rng.random(bits_of.shape) < _FLIP_PROBABILITY
+        index.add(np.packbits(bits_of ^ flips, axis=1))
     index.compact()
     return index
 
@@ -88,7 +95,7 @@ def _costs(index: Index, queries: int, rng: np.random.Generator) -> NDArray[np.f
     """Weighted queries near codes of the index, (queries, n_bits, 2)."""
     codes: Codes = index.codes_of(rng.choice(index.ids, queries))
     bits = np.unpackbits(codes, axis=1, count=index.n_bits, bitorder=index.bitorder)
-    near = bits.astype(np.bool_) ^ (rng.random(bits.shape) < _FLIPPED)
+    near = bits.astype(np.bool_) ^ (rng.random(bits.shape) < _FLIP_PROBABILITY)
     return bitweigh.costs.from_weights(
         np.packbits(near, axis=1, bitorder=index.bitorder),
         rng.random(index.n_bits),
@@ -97,10 +104,12 @@ def _costs(index: Index, queries: int, rng: np.random.Generator) -> NDArray[np.f
 
 
 def _timed(index: Index, costs: NDArray[np.float64]) -> list[dict[str, Any]]:
-    """For each k the medians in milliseconds; raises if the two do not agree."""
+    """Medians in milliseconds for each k; raises if search and scan do not agree."""
+    from bitweigh.evaluation import time_queries
+
     ks = [k for k in _KS if k <= len(index)]
     lines = []
-    with progress("timing", len(ks) * len(_METHODS), "runs") as done:
+    with ProgressBar("timing", len(ks) * len(_METHODS), unit="runs") as bar:
         for k in ks:
             medians, found = [], []
             for method in _METHODS:
@@ -108,7 +117,7 @@ def _timed(index: Index, costs: NDArray[np.float64]) -> list[dict[str, Any]]:
                 timing = time_queries(search, costs, rounds=1)
                 medians.append(1000 * timing.median)
                 found.append(search(costs))
-                done(1)
+                bar.advance(1)
             if not np.array_equal(found[0].ids, found[1].ids):
                 raise ValueError(
                     "the search and the scan do not agree: `bitweigh verify` the index"

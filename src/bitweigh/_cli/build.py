@@ -3,66 +3,31 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 
-from bitweigh import Index
+from bitweigh import Index, VectorIndex
 from bitweigh._checks import MAX_BITS
-from bitweigh._cli.files import Columns, IdColumn, IdsFile, Member, check_codes, naming, read_rows
-from bitweigh._cli.indexes import AnyIndex, add_rows, codes_in
-from bitweigh._cli.telling import Json, counted, tell
+from bitweigh._cli.errors import prefix_errors
+from bitweigh._cli.files import check_codes, read_new_rows
+from bitweigh._cli.folders import AnyIndex, add_rows, codes_in
+from bitweigh._cli.options import Columns, IdColumn, IdsFile, Member, parse_bytes
+from bitweigh._cli.output import Json, counted, report
+from bitweigh._core import max_band_bits
 from bitweigh._disk.folders import held
 from bitweigh._disk.reading import resolved
-from bitweigh.typing import Ids
-from bitweigh.vector_index import VectorIndex
+from bitweigh._progress import ProgressBar
+from bitweigh.typing import BitOrder, HasherName, Ids, Metric, VectorDtype, WeigherName
 
 __all__ = ["build_command"]
 
-# Rows that are looked at to tell packed codes from single bits.
-_LOOKED_AT = 1000
-
-
-class BitOrderName(StrEnum):
-    """As in np.packbits."""
-
-    BIG = "big"
-    LITTLE = "little"
-
-
-class HasherName(StrEnum):
-    """How vectors become codes."""
-
-    ITQ = "itq"
-    LSH = "lsh"
-    SIGN = "sign"
-
-
-class WeigherName(StrEnum):
-    """How queries become costs."""
-
-    ASYM = "asym"
-    WH = "wh"
-    INNER_PRODUCT = "inner_product"
-
-
-class MetricName(StrEnum):
-    """What near means."""
-
-    EUCLIDEAN = "euclidean"
-    COSINE = "cosine"
-
-
-class RerankName(StrEnum):
-    """How the vectors are kept."""
-
-    FLOAT16 = "float16"
-    FLOAT32 = "float32"
+# Rows that are inspected to tell packed codes from single bits.
+_ROWS_INSPECTED = 1000
+_CODES, _VECTORS, _SEARCH = "Codes", "Vectors", "Speed and memory (answers stay the same)"
 
 
 def build_command(
@@ -70,11 +35,12 @@ def build_command(
         Path,
         typer.Argument(
             metavar="INPUT",
-            help="npy, npz, fvecs, bvecs, fbin, u8bin, HDF5, or parquet: a file or a folder of it.",
+            help="Codes or vectors: npy, npz, fvecs, bvecs, fbin, u8bin, i8bin, HDF5, parquet, or "
+            "a folder of parquet files.",
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the index is saved.")
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to save the index to.")
     ],
     codes: Annotated[
         bool, typer.Option("--codes", help="INPUT has packed codes, not vectors.")
@@ -82,36 +48,84 @@ def build_command(
     bits: Annotated[
         int | None,
         typer.Option(
+            metavar="N",
             min=1,
             max=MAX_BITS,
-            help="Of a code. If not given: 8 for each byte; of vectors 128, or what ITQ can make.",
+            help="Code length in bits (default: 8 per byte with --codes, else 128, or one per "
+            "number of a vector if itq can make no more).",
         ),
-    ] = None,
-    bitorder: Annotated[
-        BitOrderName, typer.Option(help="Codes: the order of the bits inside a byte.")
-    ] = BitOrderName.BIG,
-    hasher: Annotated[
-        HasherName | None, typer.Option(help="Vectors: how they become codes; itq if not given.")
-    ] = None,
-    weigher: Annotated[
-        WeigherName | None, typer.Option(help="Vectors: what a bit costs; asym if not given.")
-    ] = None,
-    metric: Annotated[
-        MetricName | None, typer.Option(help="Vectors: what is near; euclidean if not given.")
-    ] = None,
-    rerank: Annotated[
-        RerankName | None,
-        typer.Option(help="Vectors: keep them, and order what was found by their distances."),
     ] = None,
     ids: IdsFile = None,
     column: Columns = None,
     id_column: IdColumn = None,
     member: Member = None,
-    seed: Annotated[int, typer.Option(min=0, help="Vectors: of what the hasher draws.")] = 0,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the index that FOLDER has.")
+        bool, typer.Option("--overwrite", help="Replace the index in FOLDER.")
     ] = False,
     as_json: Json = False,
+    bitorder: Annotated[
+        BitOrder,
+        typer.Option(help="Order of the bits in a byte.", rich_help_panel=_CODES),
+    ] = "big",
+    hasher: Annotated[
+        HasherName | None,
+        typer.Option(help="How vectors become codes (default: itq).", rich_help_panel=_VECTORS),
+    ] = None,
+    weigher: Annotated[
+        WeigherName | None,
+        typer.Option(
+            help="How a query becomes a cost for each bit (default: asym).",
+            rich_help_panel=_VECTORS,
+        ),
+    ] = None,
+    metric: Annotated[
+        Metric | None,
+        typer.Option(
+            help="Distance between vectors (default: euclidean).", rich_help_panel=_VECTORS
+        ),
+    ] = None,
+    rerank: Annotated[
+        VectorDtype | None,
+        typer.Option(
+            help="Keep the vectors in this precision, and rank what the codes find by true "
+            "distance.",
+            rich_help_panel=_VECTORS,
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Random seed.", rich_help_panel=_VECTORS)
+    ] = 0,
+    bands: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=MAX_BITS,
+            help="Sorted copies of the codes: more make searches faster and take more memory "
+            "(default: chosen from the length of the codes and the free memory, at most 16).",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    band_bits: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=max_band_bits,
+            help="Bits that each of them is sorted by (default: chosen from the number of codes).",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    memory_limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="BYTES",
+            parser=parse_bytes,
+            help="Memory that the index may take, as 800M, 4G or 4GiB; fewer bands are built where "
+            "more would not fit.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
 ) -> None:
     """Build an index from a file of packed codes or of vectors, and save it to a folder.
 
@@ -127,31 +141,27 @@ def build_command(
         )
     _need_room(out, overwrite)
     start = time.perf_counter()
-    rows, own = read_rows(
-        source,
-        "code" if codes else "vector",
-        columns=column,
-        id_column=id_column,
-        member=member,
-        ids=ids,
+    kind = "code" if codes else "vector"
+    rows, row_ids = read_new_rows(
+        source, kind, columns=column, id_column=id_column, member=member, ids=ids
     )
+    options: dict[str, Any] = {"bands": bands, "band_bits": band_bits, "memory_limit": memory_limit}
     index: AnyIndex
     if codes:
-        index = _of_codes(source, rows, own, bits, bitorder.value)
+        index = _empty_code_index(source, rows, bits, bitorder, options)
     else:
-        chosen = {"hasher": hasher, "weigher": weigher, "metric": metric, "rerank": rerank}
-        options = {name: one.value for name, one in chosen.items() if one is not None}
-        index = _of_vectors(source, rows, own, bits, seed, options)
+        options |= {"hasher": hasher, "weigher": weigher, "metric": metric, "rerank": rerank}
+        index = _fitted_vector_index(source, rows, bits, seed, options)
+    _fill(index, rows, row_ids, source)
     with held(resolved(out)):
         # Another command may have saved an index there meanwhile.
         _need_room(out, overwrite)
         index.save(out)
     seconds = time.perf_counter() - start
     n_bits = codes_in(index).n_bits
-    what = counted(len(index), "code" if codes else "vector")
-    made = f"of {n_bits} bits" if codes else f"as codes of {n_bits} bits"
-    tell(
-        f"{out}: {what} {made}, in {seconds:.1f} s",
+    length = f"of {n_bits} bits" if codes else f"as codes of {n_bits} bits"
+    report(
+        f"{out}: {counted(len(index), kind)} {length}, in {seconds:.1f} s",
         {"folder": str(out), "rows": len(index), "n_bits": n_bits, "seconds": seconds},
         as_json,
     )
@@ -166,26 +176,31 @@ def _need_room(out: Path, overwrite: bool) -> None:
         )
 
 
-def _of_codes(
+def _empty_code_index(
     source: Path,
     rows: NDArray[Any],
-    ids: Ids | None,
     bits: int | None,
-    bitorder: Any,  # noqa: ANN401
+    bitorder: BitOrder,
+    options: dict[str, Any],
 ) -> Index:
     check_codes(source, rows, bits)
-    if bits is None:
-        bits = _bits_of(source, rows)
-    index = Index(bits, bitorder=bitorder)
-    add_rows(index, rows, ids, source)
-    index.compact()
-    index.build()
-    return index
+    n_bits = _guess_bits(source, rows) if bits is None else bits
+    _check_bands(options["bands"], n_bits)
+    # Bands are built once, after all rows have come.
+    return Index(n_bits, bitorder=bitorder, build="manual", **options)
 
 
-def _bits_of(source: Path, rows: NDArray[Any]) -> int:
-    """8 for each byte, unless the bytes look like single bits."""
-    if rows.shape[1] >= 8 and rows[:_LOOKED_AT].max() <= 1:
+def _check_bands(bands: int | None, n_bits: int) -> None:
+    if bands is not None and bands > n_bits:
+        raise typer.BadParameter(
+            f"expected at most {n_bits}, one for each bit of a code, got {bands}",
+            param_hint="'--bands'",
+        )
+
+
+def _guess_bits(source: Path, rows: NDArray[Any]) -> int:
+    """8 bits per byte; raises if the bytes look like single bits."""
+    if rows.shape[1] >= 8 and rows[:_ROWS_INSPECTED].max() <= 1:
         raise ValueError(
             f"{source}: has only zeros and ones, as unpacked bits would: pack them with "
             f"np.packbits(bits, axis=1), or say --bits {8 * rows.shape[1]} if they are packed"
@@ -198,22 +213,29 @@ def _bits_of(source: Path, rows: NDArray[Any]) -> int:
     return 8 * int(rows.shape[1])
 
 
-def _of_vectors(
+def _fitted_vector_index(
     source: Path,
     rows: NDArray[Any],
-    ids: Ids | None,
     bits: int | None,
     seed: int,
     options: dict[str, Any],
-) -> AnyIndex:
-    if rows.dtype == np.uint8 and "hasher" not in options:
+) -> VectorIndex:
+    if rows.dtype == np.uint8 and options["hasher"] is None:
         raise TypeError(
             f"{source}: has uint8, which may be codes or vectors: give --codes or --hasher itq"
         )
-    index = VectorIndex(n_bits=bits, seed=seed, **options)
-    with naming(source):
-        index.fit(rows, progress=Console(stderr=True).is_terminal)
-    add_rows(index, rows, ids, source)
-    index.compact()
-    index.index.build()
+    if bits is not None:
+        _check_bands(options["bands"], bits)
+    given = {name: value for name, value in options.items() if value is not None}
+    index = VectorIndex(n_bits=bits, seed=seed, **given)
+    with prefix_errors(source), ProgressBar("learning"):
+        index.fit(rows)
     return index
+
+
+def _fill(index: AnyIndex, rows: NDArray[Any], ids: Ids | None, source: Path) -> None:
+    """Add all rows to an empty index, and make it fast to search."""
+    add_rows(index, rows, ids, source)
+    with ProgressBar("building"):
+        index.compact()
+        index.build()

@@ -1,95 +1,86 @@
-"""`bitweigh add` and `bitweigh remove`: load an index, change it, save it.
+"""`bitweigh add`, `remove`, `merge` and `compact`: load an index, change it, save it.
 
 The folder holds the index before the change or after it, never anything between. It is locked from
-loading to saving, so that of commands that run at the same time none is lost. What they read is
-read before: it may come from a pipe that takes its time.
+loading to saving, so that of commands that run at the same time none is lost. Input is read before
+that: it may come from a pipe that takes its time.
 """
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
-from bitweigh import Index
+from bitweigh import Index, VectorIndex
 from bitweigh._checks import as_ids
-from bitweigh._cli.files import (
-    Columns,
-    IdColumn,
-    IdsFile,
-    Member,
-    check_codes,
-    read_ids,
-    read_rows,
+from bitweigh._cli.files import check_codes, read_ids, read_new_rows
+from bitweigh._cli.folders import (
+    AnyIndex,
+    add_rows,
+    changing,
+    kind_of,
+    kind_stored,
+    open_index,
+    size_on_disk,
+    stored_parts,
 )
-from bitweigh._cli.indexes import add_rows, changing, codes_in, kind_of, kind_stored
-from bitweigh._cli.telling import Json, counted, tell
+from bitweigh._cli.options import Columns, Folder, IdColumn, IdsFile, Member
+from bitweigh._cli.output import Json, counted, readable_bytes, report
+from bitweigh._progress import ProgressBar
+from bitweigh.typing import Ids
 
-__all__ = ["add_command", "remove_command"]
+__all__ = ["add_command", "compact_command", "merge_command", "remove_command"]
 
 
 def add_command(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The index.")],
+    folder: Folder,
     source: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="As for `build`: codes, or vectors.")
+        Path, typer.Argument(metavar="INPUT", help="A file of codes or vectors, as for `build`.")
     ],
     ids: IdsFile = None,
     column: Columns = None,
     id_column: IdColumn = None,
     member: Member = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace rows whose ids are in the index.")
+        bool, typer.Option("--replace", help="Replace rows whose ids are already in the index.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Add codes or vectors to an index, all of them or, if anything is wrong, none.
+    """Add codes or vectors to an index: all of them or, if anything is wrong, none.
 
     Example: bitweigh add index queries.npy
     """
     kind = kind_stored(folder)
-    rows, own = read_rows(source, kind, columns=column, id_column=id_column, member=member, ids=ids)
+    rows, row_ids = read_new_rows(
+        source, kind, columns=column, id_column=id_column, member=member, ids=ids
+    )
     with changing(folder, kind) as index:
         if isinstance(index, Index):
             check_codes(source, rows, index.n_bits)
-        if own is not None and not replace:
-            used = own[index.contains(own)]
-            if len(used):
-                raise ValueError(
-                    f"{folder} has the id {used[0]} already; --replace replaces its row"
-                )
+        if row_ids is not None and not replace:
+            _refuse_used(folder, index, row_ids)
         before = len(index)
-        add_rows(index, rows, own, source, replace=replace)
-        codes_in(index).build()
+        add_rows(index, rows, row_ids, source, replace=replace)
+        index.build()
         index.save(folder)
-    replaced = len(rows) - (len(index) - before)
-    what = counted(len(rows) - replaced, kind_of(index))
-    also = f", replaced {replaced:,}" if replaced else ""
-    tell(
-        f"{folder}: added {what}{also}; it has {len(index):,}",
-        {
-            "folder": str(folder),
-            "added": len(rows) - replaced,
-            "replaced": replaced,
-            "rows": len(index),
-        },
-        as_json,
-    )
+    _report_added(folder, index, len(rows), before, as_json)
 
 
 def remove_command(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The index.")],
+    folder: Folder,
     numbers: Annotated[
-        list[int] | None, typer.Argument(metavar="ID...", help="Whose codes to remove.")
+        list[int] | None, typer.Argument(metavar="ID", help="The ids of the rows to remove.")
     ] = None,
     ids: IdsFile = None,
     ignore_missing: Annotated[
-        bool, typer.Option("--ignore-missing", help="Pass over ids that are not in the index.")
+        bool, typer.Option("--ignore-missing", help="Skip ids that are not in the index.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove codes or vectors from an index by id, all of them or, if one is missing, none.
+    """Remove codes or vectors by id: all of them or, if one is missing, none.
 
     Example: bitweigh remove index 17 4
 
@@ -106,13 +97,118 @@ def remove_command(
             removed = index.remove(wanted, on_missing="ignore" if ignore_missing else "error")
         except KeyError as error:
             raise ValueError(
-                f"{folder} has no id {error}; nothing was removed. --ignore-missing passes over "
-                "such ids"
+                f"{folder} has no id {error}; nothing was removed. --ignore-missing skips such ids"
             ) from None
         index.save(folder)
-    what = counted(removed, kind_of(index))
-    tell(
-        f"{folder}: removed {what}; it has {len(index):,}",
+    report(
+        f"{folder}: removed {counted(removed, kind)}; it has {len(index):,}",
         {"folder": str(folder), "removed": removed, "rows": len(index)},
+        as_json,
+    )
+
+
+def merge_command(
+    folder: Folder,
+    other: Annotated[
+        Path, typer.Argument(metavar="OTHER", help="The folder of the index to add; it stays.")
+    ],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace rows whose ids are already in FOLDER.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Add all rows of another index, with their ids: all of them or, if anything is wrong, none.
+
+    Vectors are added as OTHER keeps them (see --rerank of `build`), and hashed by FOLDER's hasher.
+
+    Example: bitweigh merge index tail
+    """
+    kind = kind_stored(folder)
+    if folder.resolve() == other.resolve():
+        raise ValueError(f"{other} is the same folder as {folder}; name two different indexes")
+    added = open_index(other)
+    with changing(folder, kind) as index:
+        _check_mergeable(folder, index, other, added)
+        ids = added.ids
+        if not replace:
+            _refuse_used(folder, index, ids)
+        before = len(index)
+        with ProgressBar("merging", len(ids), unit="rows") as bar:
+            for part, rows in stored_parts(added, ids):
+                index.add(rows, part, on_duplicate="replace")
+                bar.advance(len(part))
+        index.build()
+        index.save(folder)
+    _report_added(folder, index, len(ids), before, as_json)
+
+
+def compact_command(folder: Folder, as_json: Json = False) -> None:
+    """Rewrite an index without what was removed or replaced, for less disk and faster searches.
+
+    Worth it after many removals or many small additions. Answers stay the same.
+
+    Example: bitweigh compact index
+    """
+    kind = kind_stored(folder)
+    start = time.perf_counter()
+    with changing(folder, kind) as index:
+        before = size_on_disk(folder)
+        with ProgressBar("compacting"):
+            index.compact()
+            index.build()
+        index.save(folder)
+        after = size_on_disk(folder)
+    seconds = time.perf_counter() - start
+    sizes = f"{readable_bytes(before)} before, {readable_bytes(after)} after"
+    report(
+        f"{folder}: compacted {counted(len(index), kind)}, {sizes}, in {seconds:.1f} s",
+        {
+            "folder": str(folder),
+            "rows": len(index),
+            "bytes_before": before,
+            "bytes_after": after,
+            "seconds": seconds,
+        },
+        as_json,
+    )
+
+
+def _refuse_used(folder: Path, index: AnyIndex, ids: Ids) -> None:
+    used = ids[index.contains(ids)]
+    if len(used):
+        raise ValueError(f"{folder} already has the id {used[0]}; --replace replaces its row")
+
+
+def _check_mergeable(folder: Path, index: AnyIndex, other: Path, added: AnyIndex) -> None:
+    """Raise unless rows of one index mean the same in the other."""
+    if isinstance(index, Index) and isinstance(added, Index):
+        expected, found = (f"{each.n_bits} bits, {each.bitorder}" for each in (index, added))
+    elif isinstance(index, VectorIndex) and isinstance(added, VectorIndex):
+        if added.rerank is None:
+            raise ValueError(
+                f"{other} keeps no vectors to merge; add the file that it was built from, with "
+                f"`bitweigh add {folder} INPUT`, or build it with --rerank"
+            )
+        expected, found = (f"{each.n_features} numbers, {each.metric}" for each in (index, added))
+    else:
+        raise ValueError(
+            f"{other} has {kind_of(added)}s, {folder} has {kind_of(index)}s; both must be alike"
+        )
+    if expected != found:
+        kind = kind_of(index)
+        raise ValueError(
+            f"{other} has {kind}s of {found}, {folder} has {kind}s of {expected}; both must be "
+            "alike"
+        )
+
+
+def _report_added(folder: Path, index: AnyIndex, rows: int, before: int, as_json: bool) -> None:
+    """Report rows that were added to an index, which had `before` rows."""
+    added = len(index) - before
+    replaced = rows - added
+    also = f", replaced {replaced:,}" if replaced else ""
+    report(
+        f"{folder}: added {counted(added, kind_of(index))}{also}; it has {len(index):,}",
+        {"folder": str(folder), "added": added, "replaced": replaced, "rows": len(index)},
         as_json,
     )

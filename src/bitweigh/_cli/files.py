@@ -1,53 +1,26 @@
-"""Files that commands read: rows with their ids, queries, and lists of ids."""
+"""Files that commands read: rows with their ids, lists of ids, weights."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
-from bitweigh import frames, io
 from bitweigh._checks import as_ids, first_repeated
 from bitweigh.typing import Ids
 
 __all__ = [
-    "Columns",
-    "IdColumn",
-    "IdsFile",
-    "Member",
     "check_codes",
-    "naming",
+    "check_count",
     "read_filter",
     "read_ids",
+    "read_new_rows",
     "read_rows",
     "read_weights",
-]
-
-Columns: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        help="Parquet: the column of codes or vectors, `code` or `vector` if not given; several "
-        "times for columns of numbers.",
-    ),
-]
-IdColumn: TypeAlias = Annotated[
-    str | None, typer.Option("--id-column", help="Parquet: the column of ids.")
-]
-Member: TypeAlias = Annotated[
-    str | None, typer.Option(help="npz and HDF5: the name of the array in the file.")
-]
-IdsFile: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--ids", metavar="FILE", help="Ids: .npy, or text with one in a line; - is stdin."
-    ),
 ]
 
 
@@ -58,49 +31,53 @@ def read_rows(
     columns: Sequence[str] | None = None,
     id_column: str | None = None,
     member: str | None = None,
+) -> tuple[NDArray[Any], Ids | None]:
+    """Rows of a file, and their ids from `id_column`.
+
+    `kind` is "code" or "vector": what the rows are, and the default name of their column.
+    """
+    if path.is_dir() or path.suffix.lower() == ".parquet":
+        from bitweigh import frames
+
+        names = list(columns or [kind])
+        if kind == "vector":
+            return frames.vectors_and_ids(path, names[0] if len(names) == 1 else names, id_column)
+        if len(names) > 1:
+            raise ValueError("codes are in one column: give --column once")
+        return frames.codes_and_ids(path, names[0], id_column)
+    if columns or id_column:
+        raise ValueError(f"{path}: --column and --id-column are for parquet")
+    from bitweigh import io
+
+    return io.read(path, member=member), None
+
+
+def read_new_rows(
+    path: Path,
+    kind: str,
+    *,
+    columns: Sequence[str] | None = None,
+    id_column: str | None = None,
+    member: str | None = None,
     ids: str | None = None,
 ) -> tuple[NDArray[Any], Ids | None]:
-    """Rows of a file, and an id for each, distinct, if there are ids.
+    """Rows of a file to add to an index, and a distinct id for each, if ids are given.
 
-    `kind` is "code" or "vector": what the rows are, and the name of the column if none is given.
+    Ids come from the file `ids`, or from `id_column`.
     """
     if ids is not None and id_column is not None:
         raise ValueError("ids come from --ids or from --id-column: give one of them")
-    own: Ids | None = None
-    if path.is_dir() or path.suffix.lower() == ".parquet":
-        names = list(columns or [kind])
-        if kind == "code":
-            if len(names) > 1:
-                raise ValueError("codes are in one column: give --column once")
-            rows, own = frames.codes_and_ids(path, names[0], id_column)
-        else:
-            chosen = names[0] if len(names) == 1 else names
-            rows, own = frames.vectors_and_ids(path, chosen, id_column)
-    elif columns or id_column:
-        raise ValueError(f"{path}: --column and --id-column are for parquet")
-    else:
-        rows = io.read(path, member=member)
+    rows, row_ids = read_rows(path, kind, columns=columns, id_column=id_column, member=member)
     if ids is not None:
-        own = read_ids(ids)
-    if own is not None:
-        _check_ids(own, len(rows), ids or str(path))
-    return rows, own
+        row_ids = read_ids(ids)
+    if row_ids is not None:
+        check_count(row_ids, len(rows), ids or str(path))
+        _check_distinct(row_ids, ids or str(path))
+    return rows, row_ids
 
 
-@contextmanager
-def naming(path: Path, first: int = 0) -> Iterator[None]:
-    """Let the library's errors about rows say which file these come from, and where they begin."""
-    where = f"{path}, rows from {first} on" if first else str(path)
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        if type(error) not in (TypeError, ValueError) or str(error).startswith(f"{path}: "):
-            raise
-        raise type(error)(f"{where}: {error}") from error
-
-
-def check_codes(path: Path, rows: NDArray[Any], n_bits: int | None = None) -> None:
-    """Raise unless rows are packed codes, of so many bits if that is known."""
+def check_codes(path: str | Path, rows: NDArray[Any], n_bits: int | None = None) -> None:
+    """Raise unless rows are packed codes, of `n_bits` bits if that is given."""
     packing = "pack bits with np.packbits(bits, axis=1)"
     if rows.ndim != 2 or rows.dtype != np.uint8:
         raise TypeError(
@@ -117,50 +94,63 @@ def check_codes(path: Path, rows: NDArray[Any], n_bits: int | None = None) -> No
 
 
 def read_ids(name: str) -> Ids:
-    """Ids from an npy file, or from text or stdin with one in a line."""
-    if name != "-" and Path(name).suffix.lower() == ".npy":
-        return as_ids(io.read_npy(name), name)
+    """Ids from an npy file, `ids` of an npz file, or text or stdin with one id per line."""
+    ending = "" if name == "-" else Path(name).suffix.lower()
+    if ending in (".npy", ".npz"):
+        from bitweigh import io
+
+        array = io.read_npy(name) if ending == ".npy" else io.read_npz(name, member="ids")
+        return as_ids(array, name)
     where = "stdin" if name == "-" else name
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise ValueError(
-            f"{where}: expected text with one id in a line; names of arrays end in .npy"
+            f"{where}: expected text with one id per line; names of arrays end in .npy or .npz"
         ) from None
-    numbers = []
+    ids = []
     for number, line in enumerate(text.splitlines(), 1):
-        one = line.strip()
-        if one and not one.isdecimal():
+        word = line.strip()
+        if word and not word.isdecimal():
             raise ValueError(
-                f"{where}, line {number}: expected an id, a number from 0 on, got {one[:40]!r}; "
-                "text files of ids have one in a line"
+                f"{where}, line {number}: expected an id, a whole number from 0 on, got "
+                f"{word[:40]!r}; text files of ids have one id per line"
             )
-        if one:
-            numbers.append(int(one))
-    return as_ids(numbers, where)
+        if word:
+            ids.append(int(word))
+    return as_ids(ids, where)
 
 
 def read_filter(name: str) -> NDArray[Any]:
     """Ids, or an npy file of booleans, one for each id from 0 on."""
     if name != "-" and Path(name).suffix.lower() == ".npy":
+        from bitweigh import io
+
         return io.read_npy(name)
     return read_ids(name)
 
 
 def read_weights(name: str) -> NDArray[Any]:
-    """Weights of bits, for all queries the same."""
+    """Weights of bits, the same for all queries."""
+    from bitweigh import io
+
     weights = io.read(name)
     if weights.ndim == 3:
         raise ValueError(
             f"{name}: expected weights of shape (n_bits,) or (n_bits, 2), got {weights.shape}; "
-            "what differs by query goes into the queries, with --costs"
+            "weights that differ by query go into QUERIES, with --costs"
         )
     return weights
 
 
-def _check_ids(ids: Ids, rows: int, where: str) -> None:
+def check_count(ids: Ids, rows: int, where: str) -> None:
+    """Raise unless there is an id for each row."""
     if len(ids) != rows:
         raise ValueError(f"{where}: expected {rows} ids, one for each row, got {len(ids)}")
+
+
+def _check_distinct(ids: Ids, where: str) -> None:
+    """Raise for an id that two rows have."""
     repeated = first_repeated(ids)
     if repeated is not None:
         place, first = repeated

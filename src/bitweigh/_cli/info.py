@@ -4,26 +4,46 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import bitweigh
-from bitweigh._cli.indexes import codes_in, kind_of, opened
-from bitweigh._cli.telling import Json, counted, tell
+from bitweigh import Index
+from bitweigh._cli.folders import AnyIndex, codes_in, kind_of, open_index, size_on_disk
+from bitweigh._cli.options import Folder
+from bitweigh._cli.output import Json, counted, readable_bytes, report
 
 __all__ = ["info_command", "verify_command"]
 
 
-def info_command(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The index.")],
-    as_json: Json = False,
-) -> None:
-    """Say what an index holds and what it takes. Reads little of it, whatever its size.
+def info_command(folder: Folder, as_json: Json = False) -> None:
+    """Show what an index holds and how large it is. Quick for an index of any size.
 
     Example: bitweigh info index
     """
-    index = opened(folder, mmap=True)
+    index = open_index(folder, mmap=True)
+    facts = _facts(folder, index)
+    report(_described(index, facts), facts, as_json)
+
+
+def verify_command(folder: Folder, as_json: Json = False) -> None:
+    """Compare every byte of an index with its checksum, and check that its parts agree.
+
+    Takes about as long as building the index. The exit code is 1 if anything is damaged.
+
+    Example: bitweigh verify index
+    """
+    start = time.perf_counter()
+    index = open_index(folder)
+    codes_in(index).verify()
+    seconds = time.perf_counter() - start
+    rows = counted(len(index), kind_of(index))
+    report(
+        f"{folder}: {rows}, nothing is damaged ({seconds:.1f} s)",
+        {"folder": str(folder), "rows": len(index), "sound": True, "seconds": seconds},
+        as_json,
+    )
+
+
+def _facts(folder: Path, index: AnyIndex) -> dict[str, object]:
     codes = codes_in(index)
     memory = codes.memory()
     facts: dict[str, object] = {
@@ -33,14 +53,16 @@ def info_command(
         "n_bits": codes.n_bits,
         "bitorder": codes.bitorder,
     }
-    if not isinstance(index, bitweigh.Index):
-        facts |= {"n_features": index.n_features}
+    if not isinstance(index, Index):
         facts |= {
-            name: str(getattr(index, name)) for name in ("hasher", "weigher", "metric", "rerank")
+            "n_features": index.n_features,
+            "hasher": str(index.hasher),
+            "weigher": str(index.weigher),
+            "metric": index.metric,
+            "rerank": str(index.rerank),
         }
-    files = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-    facts |= {
-        "bytes_on_disk": sum(files),
+    return facts | {
+        "bytes_on_disk": size_on_disk(folder),
         "bytes_in_memory": memory.total,
         "bytes_of_codes": memory.codes,
         "bytes_of_ids": memory.ids + memory.id_lookup,
@@ -49,31 +71,32 @@ def info_command(
         "kernel": bitweigh.info().kernel,
         "threads": bitweigh.info().threads,
     }
-    lines = [f"{name.replace('_', ' '):16} {_plain(value)}" for name, value in facts.items()]
-    tell("\n".join(lines), facts, as_json)
 
 
-def verify_command(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The index.")],
-    as_json: Json = False,
-) -> None:
-    """Compare every byte of an index with its checksum, and check that all of it agrees.
-
-    Takes about as long as building the index. A damaged index is told with exit code 1.
-
-    Example: bitweigh verify index
-    """
-    start = time.perf_counter()
-    index = opened(folder)
-    codes_in(index).verify()
-    seconds = time.perf_counter() - start
-    what = counted(len(index), kind_of(index))
-    tell(
-        f"{folder}: {what}, nothing is damaged ({seconds:.1f} s)",
-        {"folder": str(folder), "rows": len(index), "sound": True, "seconds": seconds},
-        as_json,
-    )
-
-
-def _plain(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _described(index: AnyIndex, facts: dict[str, object]) -> str:
+    """The facts as people read them."""
+    codes = codes_in(index)
+    rows = counted(len(index), kind_of(index))
+    sizes = {name: readable_bytes(int(str(facts[name]))) for name in facts if "bytes" in name}
+    if isinstance(index, Index):
+        lines = [f"{facts['folder']}: {rows} of {codes.n_bits} bits, bit order {codes.bitorder}"]
+    else:
+        kept = "the codes alone" if index.rerank is None else f"true distances, {index.rerank}"
+        lines = [
+            f"{facts['folder']}: {rows} of {index.n_features:,} numbers, as codes of "
+            f"{codes.n_bits} bits",
+            f"hashed by      {facts['hasher']}",
+            f"weighed by     {facts['weigher']}",
+            f"distance       {index.metric}",
+            f"ranked by      {kept}",
+        ]
+    banded = facts["bytes_of_bands"] != 0
+    lines += [
+        f"on disk        {sizes['bytes_on_disk']}",
+        f"in memory      {sizes['bytes_in_memory']}: codes {sizes['bytes_of_codes']}, ids "
+        f"{sizes['bytes_of_ids']}, bands {sizes['bytes_of_bands']}",
+        f"searched by    {'bands' if banded else 'scanning all codes; it has no bands'}",
+        f"this machine   kernel {facts['kernel']}, {counted(int(str(facts['threads'])), 'thread')}",
+        f"bitweigh       {facts['version']}",
+    ]
+    return "\n".join(lines)

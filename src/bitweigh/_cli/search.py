@@ -11,145 +11,202 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from bitweigh import Index, SearchResult, costs
 from bitweigh._checks import MAX_K
-from bitweigh._cli.files import (
-    Columns,
-    Member,
-    check_codes,
-    naming,
-    read_filter,
-    read_rows,
-    read_weights,
-)
-from bitweigh._cli.indexes import AnyIndex, kind_of, opened
-from bitweigh._cli.progress import progress
-from bitweigh._cli.telling import Json, counted, tell
-from bitweigh._cli.writing import StdoutFormat, writing
+from bitweigh._cli.errors import prefix_errors
+from bitweigh._cli.files import read_filter, read_weights
+from bitweigh._cli.folders import open_index
+from bitweigh._cli.neighbours import Answer, CodeQueries, Options, neighbours
+from bitweigh._cli.options import FILES, Columns, Folder, Member
+from bitweigh._cli.output import Json, counted, report
+from bitweigh._cli.queries import Queries, queries_by_id, read_queries
+from bitweigh._cli.writers import StdoutFormat, Writer, open_writer
+from bitweigh._progress import ProgressBar
 from bitweigh._system import MAX_THREADS
+from bitweigh.typing import Ids
 
 __all__ = ["search_command"]
 
-# Queries between two steps of the bar.
-_AT_ONCE = 256
+# Queries between two steps of the progress bar.
+_QUERIES_AT_ONCE = 256
+_CODES, _VECTORS = "Indexes of codes", "Indexes of vectors"
 
 
 def search_command(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The index.")],
+    folder: Folder,
     queries: Annotated[
-        Path,
+        str | None,
         typer.Argument(
             metavar="QUERIES",
-            help="A file of vectors, for an index of vectors. For an index of codes: packed codes, "
-            "floats with one number for each bit (ranks by inner product), or costs.",
+            help="A file, or - for stdin. For an index of vectors: vectors. For an index of codes: "
+            "packed codes, floats with one number per bit (ranked by inner product), or costs.",
+            show_default=False,
         ),
-    ],
-    k: Annotated[int, typer.Option("-k", min=1, max=MAX_K, help="How many neighbours.")] = 10,
-    out: Annotated[
-        str,
+    ] = None,
+    by_id: Annotated[
+        list[int] | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help=".parquet .csv .jsonl .npy .npz; - is stdout."
+            "--id",
+            metavar="ID",
+            min=0,
+            help="Search for the neighbours of this row of the index, instead of QUERIES. Repeat "
+            "it for several.",
         ),
-    ] = "-",
-    stdout_format: Annotated[
-        StdoutFormat, typer.Option("--format", help="Of what goes to stdout.")
-    ] = StdoutFormat.JSONL,
-    by_costs: Annotated[
-        bool, typer.Option("--costs", help="QUERIES has costs, (nq, n_bits, 2).")
-    ] = False,
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "-k", metavar="N", min=1, max=MAX_K, help="Number of neighbours (default: 10)."
+        ),
+    ] = None,
+    radius: Annotated[
+        float | None,
+        typer.Option(metavar="R", help="Find all rows within this distance, instead of -k."),
+    ] = None,
+    allow: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Search only these ids: .npy or text; - for stdin."),
+    ] = None,
+    deny: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Leave out these ids: .npy or text; - for stdin."),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=MAX_THREADS,
+            help="Maximum threads (default: chosen from the amount of work).",
+        ),
+    ] = None,
+    as_json: Json = False,
     weights: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="What each bit of QUERIES costs: (n_bits,) or (n_bits, 2)."
+            metavar="FILE",
+            help="The cost of each differing bit: (n_bits,), or (n_bits, 2) with the cost of an "
+            "equal bit first.",
+            rich_help_panel=_CODES,
         ),
     ] = None,
     hamming: Annotated[
-        bool, typer.Option("--hamming", help="QUERIES has codes; count the bits that differ.")
+        bool,
+        typer.Option(
+            "--hamming", help="QUERIES has codes; count differing bits.", rich_help_panel=_CODES
+        ),
     ] = False,
-    allow: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Only these ids: .npy or text; - is stdin.")
+    by_costs: Annotated[
+        bool,
+        typer.Option("--costs", help="QUERIES has costs, (nq, n_bits, 2).", rich_help_panel=_CODES),
+    ] = False,
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=MAX_K,
+            help="Rows found by their codes that are ranked by true distance, with --rerank of "
+            "`build` (default: 10 per neighbour, at least 100).",
+            rich_help_panel=_VECTORS,
+        ),
     ] = None,
-    deny: Annotated[
-        str | None, typer.Option(metavar="FILE", help="All but these ids: .npy or text.")
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="File to write: .parquet .csv .jsonl .npy .npz; - for stdout.",
+            rich_help_panel=FILES,
+        ),
+    ] = "-",
+    stdout_format: Annotated[
+        StdoutFormat,
+        typer.Option("--format", help="Output format on stdout.", rich_help_panel=FILES),
+    ] = "jsonl",
+    query_ids: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Ids of the queries, for the column `query` of the answers: .npy, or text with "
+            "one id per line.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=MAX_THREADS, help="As many as are worth it.")
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Parquet: the ids of the queries.", rich_help_panel=FILES
+        ),
     ] = None,
     column: Columns = None,
     member: Member = None,
-    as_json: Json = False,
 ) -> None:
-    """Find the k nearest of each query. A line or row has query, rank, id and distance.
+    """Find the nearest rows of each query. An answer has query, rank, id and distance.
 
     Example: bitweigh search index queries.npy -k 3 -o found.csv
 
     Example: bitweigh search index queries.npy -k 1 | head -n 5
+
+    Example: bitweigh search index --id 5 --id 7 -k 3
     """
     if by_costs + hamming + (weights is not None) > 1:
         raise typer.BadParameter("give one of --costs, --weights and --hamming")
     if allow is not None and deny is not None:
         raise typer.BadParameter("give --allow or --deny, not both")
-    index = opened(folder, mmap=True)
-    asked, _ = read_rows(queries, kind_of(index), columns=column, member=member)
-    own_weights = None if weights is None else read_weights(weights)
-    search = _searching(index, queries, by_costs, own_weights, hamming)
-    rows = asked[np.newaxis] if asked.ndim == (2 if by_costs else 1) else asked
-    options = {
-        "threads": threads,
-        "allow": None if allow is None else read_filter(allow),
-        "deny": None if deny is None else read_filter(deny),
-    }
+    if (queries is None) == (not by_id):
+        raise typer.BadParameter("give QUERIES, a file or - for stdin, or --id ID; not both")
+    if [queries, query_ids, allow, deny].count("-") > 1:
+        raise typer.BadParameter("only one of QUERIES and the options can be -, stdin")
+    options = Options(k, radius, candidates, threads, _filter(allow), _filter(deny))
+    options.check()
+    if radius is not None and Path(out).suffix.lower() == ".npy":
+        raise ValueError(f"{out}: answers to --radius differ in length: write .npz or a table")
+    index = open_index(folder, mmap=True)
+    if queries is None:
+        if by_costs or query_ids or id_column or column or member:
+            raise typer.BadParameter("--id takes rows of the index: leave out options of QUERIES")
+        asked = queries_by_id(folder, index, by_id or [])
+    else:
+        asked = read_queries(
+            queries,
+            index,
+            columns=column,
+            id_column=id_column,
+            member=member,
+            query_ids=query_ids,
+            single_dimensions=2 if by_costs else 1,
+        )
+    bit_weights = None if weights is None else read_weights(weights)
+    codes = CodeQueries(asked.where, by_costs, bit_weights, hamming)
+    search = neighbours(index, codes, options)
     start = time.perf_counter()
-    with (
-        writing(out, stdout_format) as writer,
-        progress("searching", len(rows), "queries") as done,
-    ):
-        for first in range(0, len(rows), _AT_ONCE):
-            part = rows[first : first + _AT_ONCE]
-            with naming(queries, first):
-                found = search(np.asarray(part), k, options)
-            writer.write(found)
-            done(len(part))
+    with open_writer(out, stdout_format) as writer:
+        _answer(asked, search, writer)
     seconds = time.perf_counter() - start
     if out != "-":
-        what = counted(writer.rows, "neighbour")
-        tell(
-            f"{out}: {what} of {counted(writer.queries, 'query')}, in {seconds:.1f} s",
+        found = counted(writer.rows, "neighbour")
+        report(
+            f"{out}: {found} of {counted(writer.queries, 'query')}, in {seconds:.1f} s",
             {"file": out, "queries": writer.queries, "rows": writer.rows, "seconds": seconds},
             as_json,
         )
 
 
-def _searching(
-    index: AnyIndex, path: Path, by_costs: bool, weights: NDArray[Any] | None, hamming: bool
-) -> Callable[[NDArray[Any], int, dict[str, Any]], SearchResult]:
-    """How to search for rows of queries, which come from `path`."""
-    if not isinstance(index, Index):
-        if by_costs or hamming or weights is not None:
-            raise typer.BadParameter(
-                "--costs, --weights and --hamming are for indexes of codes; this one has vectors"
-            )
-        return lambda rows, k, options: index.search(rows, k, **options)
-    n_bits, bitorder = index.n_bits, index.bitorder
-    if weights is not None and len(weights) != n_bits:
-        raise ValueError(
-            f"--weights must have one for each of the {n_bits} bits, got {len(weights)}"
-        )
+def _filter(name: str | None) -> NDArray[Any] | None:
+    return None if name is None else read_filter(name)
 
-    def costs_of(rows: NDArray[Any]) -> NDArray[Any]:
-        is_float = rows.dtype.kind == "f"
-        if by_costs or (is_float and rows.ndim == 3):
-            return rows
-        if is_float and weights is None and not hamming:
-            if rows.shape[1] != n_bits:
-                raise ValueError(
-                    f"floats are queries of one number for each of the {n_bits} bits, got "
-                    f"{rows.shape[1]}; codes are uint8, and costs (nq, {n_bits}, 2)"
-                )
-            return costs.inner_product(rows)
-        check_codes(path, rows, n_bits)
-        if weights is not None:
-            return costs.from_weights(rows, weights, bitorder=bitorder)
-        return costs.hamming(rows, n_bits, bitorder=bitorder)
 
-    return lambda rows, k, options: index.search(costs_of(rows), k, **options)
+def _answer(
+    asked: Queries, search: Callable[[NDArray[Any], Ids | None], Answer], writer: Writer
+) -> None:
+    """Search for one batch of queries after the other, and write the answers."""
+    with ProgressBar("searching", len(asked.rows), unit="queries") as bar:
+        for first in range(0, len(asked.rows), _QUERIES_AT_ONCE):
+            part = slice(first, first + _QUERIES_AT_ONCE)
+            rows = np.asarray(asked.rows[part])
+            names = None if asked.names is None else asked.names[part]
+            with prefix_errors(asked.where, first):
+                found = search(rows, names if asked.stored else None)
+            writer.write(found, names)
+            bar.advance(len(rows))

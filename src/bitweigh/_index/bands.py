@@ -152,15 +152,17 @@ def spread_layout(
     bits /= np.maximum(spreads, 1e-6)
     squared = np.square(bits.T @ bits / len(bits))
     bands: list[list[int]] = [[] for _ in range(count)]
-    room = np.full(count, min(width, -(-n_bits // count)))
+    room = min(width, -(-n_bits // count))
     # shared[band, bit]: how much a bit depends on those in the band. A sample gives a few digits;
     # among equals the emptier band is taken.
     shared = np.zeros((count, n_bits), dtype=np.float32)
+    sizes = np.zeros(count, dtype=np.int64)
     for bit in np.argsort(-spreads, kind="stable")[: count * width].tolist():
-        sizes = [len(band) for band in bands]
-        measure = np.where(room > sizes, shared[:, bit].round(3) + 1e-5 * np.array(sizes), np.inf)
-        best = int(np.argmin(measure))
+        measure = shared[:, bit].round(3) + 1e-5 * sizes
+        measure[sizes >= room] = np.inf
+        best = int(measure.argmin())
         bands[best].append(bit)
+        sizes[best] += 1
         shared[best] += squared[bit]
     return tuple(np.array(sorted(band), dtype=np.uint16) for band in bands if band)
 

@@ -1,4 +1,4 @@
-"""Indexes in folders: which kind one is, opening it, adding rows with a bar."""
+"""Indexes in folders: which kind a folder holds, opening it, changing it, its rows in parts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
-from bitweigh import Index, load
-from bitweigh._cli.files import naming
-from bitweigh._cli.progress import progress
+from bitweigh import Index, VectorIndex, load
+from bitweigh._cli.errors import prefix_errors
 from bitweigh._disk.folders import held
 from bitweigh._disk.reading import resolved
+from bitweigh._progress import ProgressBar
 from bitweigh.typing import Ids
-from bitweigh.vector_index import VectorIndex
 
 __all__ = [
     "AnyIndex",
@@ -26,21 +25,24 @@ __all__ = [
     "codes_in",
     "kind_of",
     "kind_stored",
-    "opened",
+    "open_index",
+    "size_on_disk",
+    "stored_parts",
+    "stored_rows",
 ]
 
 AnyIndex: TypeAlias = Index | VectorIndex
 RowKind: TypeAlias = Literal["code", "vector"]
 """What the rows of an index are."""
 
-# Rows that are added between two steps of the bar.
-_AT_ONCE = 1 << 18
+# Rows between two steps of a progress bar, and bytes of them where they are copied.
+_ROWS_AT_ONCE = 1 << 18
+_BYTES_AT_ONCE = 1 << 26
 
 
-def opened(folder: Path, *, mmap: bool = False) -> AnyIndex:
-    """The index in a folder, of codes or of vectors."""
-    if kind_stored(folder) == "vector":
-        return VectorIndex.load(folder, mmap=mmap)
+def open_index(folder: Path, *, mmap: bool = False) -> AnyIndex:
+    """The index in a folder, of codes or of vectors; every byte is checked unless mapped."""
+    kind_stored(folder)  # says what to do where there is no index
     return load(folder, mmap=mmap)
 
 
@@ -48,10 +50,11 @@ def opened(folder: Path, *, mmap: bool = False) -> AnyIndex:
 def changing(folder: Path, kind: RowKind) -> Iterator[AnyIndex]:
     """The index in a folder, to be changed and saved; other commands that change it wait."""
     with held(resolved(folder)):
-        index = opened(folder)
+        index = open_index(folder)
         if kind_of(index) != kind:
             raise ValueError(
-                f"{folder}: another index was saved there meanwhile, of {kind_of(index)}s"
+                f"{folder}: another command saved an index of {kind_of(index)}s there meanwhile; "
+                "run this command again"
             )
         yield index
 
@@ -78,7 +81,7 @@ def _need_folder(folder: Path) -> None:
 
 
 def kind_of(index: AnyIndex) -> RowKind:
-    """What its rows are."""
+    """What the rows of an index are."""
     return "code" if isinstance(index, Index) else "vector"
 
 
@@ -87,17 +90,38 @@ def codes_in(index: AnyIndex) -> Index:
     return index if isinstance(index, Index) else index.index
 
 
+def stored_rows(index: AnyIndex, ids: Ids) -> NDArray[Any]:
+    """Codes or vectors by id, as the index stores them."""
+    return index.codes_of(ids) if isinstance(index, Index) else index.vectors_of(ids)
+
+
+def stored_parts(index: AnyIndex, ids: Ids) -> Iterator[tuple[Ids, NDArray[Any]]]:
+    """Ids and their rows as the index stores them, in parts that fit into memory."""
+    if len(ids) == 0:
+        return
+    row_bytes = stored_rows(index, ids[:1]).nbytes
+    step = max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // row_bytes))
+    for first in range(0, len(ids), step):
+        part = ids[first : first + step]
+        yield part, stored_rows(index, part)
+
+
+def size_on_disk(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def add_rows(
     index: AnyIndex, rows: NDArray[Any], ids: Ids | None, path: Path, *, replace: bool = False
 ) -> None:
-    """Add rows of a file, a part after the other so that a bar can move."""
-    with progress("adding", len(rows), "rows") as done:
-        for first in range(0, len(rows), _AT_ONCE):
-            part = slice(first, first + _AT_ONCE)
-            with naming(path, first):
+    """Add rows of a file in parts, with a progress bar."""
+    with ProgressBar("adding", len(rows), unit="rows") as bar:
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
+            with prefix_errors(path, first):
                 index.add(
                     rows[part],
                     None if ids is None else ids[part],
                     on_duplicate="replace" if replace else "error",
                 )
-            done(len(rows[part]))
+            bar.advance(len(rows[part]))

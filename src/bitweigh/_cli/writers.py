@@ -1,6 +1,6 @@
 """Answers to files or to stdout, in the format that the name ends in.
 
-A file appears under its name when it is whole; if it cannot be written, nothing is left behind.
+A file appears under its name when it is complete; if it cannot be written, nothing is left behind.
 """
 
 from __future__ import annotations
@@ -13,48 +13,46 @@ import sys
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh import SearchResult
+from bitweigh import RangeResult, SearchResult
 
-__all__ = ["StdoutFormat", "Writer", "writing"]
+__all__ = ["StdoutFormat", "Writer", "open_output", "open_writer", "pyarrow_for_parquet"]
 
-
-class StdoutFormat(StrEnum):
-    """What can go into a pipe."""
-
-    JSONL = "jsonl"
-    CSV = "csv"
+AnyResult: TypeAlias = SearchResult | RangeResult
+StdoutFormat: TypeAlias = Literal["jsonl", "csv"]
+"""Formats that can go into a pipe."""
 
 
 class Writer(ABC):
-    """Takes one result after the other."""
+    """Writes results of one batch of queries after the other."""
 
     def __init__(self) -> None:
-        """Nothing has come yet."""
+        """Begin with no queries."""
         self.queries = 0
         self.rows = 0
 
-    def write(self, result: SearchResult) -> None:
-        """The answers to the next queries."""
-        numbers = np.arange(self.queries, self.queries + len(result.ids))
-        columns = result.to_frame("dict", queries=numbers)
+    def write(self, result: AnyResult, names: NDArray[Any] | None = None) -> None:
+        """Write the answers to the next queries; `names` are for the column `query`."""
+        count = len(result.lims) - 1 if isinstance(result, RangeResult) else len(result.ids)
+        if names is None:
+            names = np.arange(self.queries, self.queries + count)
+        columns = result.to_frame("dict", queries=names)
         self.put(columns)
-        self.queries += len(result.ids)
+        self.queries += count
         self.rows += len(columns["id"])
 
     @abstractmethod
     def put(self, columns: dict[str, NDArray[Any]]) -> None:
-        """Write some rows."""
+        """Write rows of the table."""
 
     @abstractmethod
     def finish(self) -> None:
-        """Write what is left, after the last of them."""
+        """Write what is left, after the last batch."""
 
 
 class _Text(Writer):
@@ -88,11 +86,7 @@ class _Jsonl(_Text):
 class _Parquet(Writer):
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()
-        try:
-            import pyarrow.parquet
-        except ImportError:
-            raise ImportError("parquet needs pyarrow: pip install 'bitweigh[frames]'") from None
-        self.pyarrow = pyarrow
+        self.pyarrow = pyarrow_for_parquet()
         self.file = file
         self.parquet: Any = None
 
@@ -108,39 +102,53 @@ class _Parquet(Writer):
 
 
 class _Npz(Writer):
-    """`ids` and `distances`, (nq, k); ids are -1 where there are fewer than k."""
+    """`ids` and `distances`, (nq, k), with -1 for missing ids; of a range search also `lims`.
+
+    `queries` has the names of the queries, if they have names.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()
         self.file = file
-        self.results: list[SearchResult] = []
+        self.results: list[AnyResult] = []
+        self.names: list[NDArray[Any]] = []
 
-    def write(self, result: SearchResult) -> None:
+    def write(self, result: AnyResult, names: NDArray[Any] | None = None) -> None:
         self.results.append(result)
-        super().write(result)
+        if names is not None:
+            self.names.append(names)
+        super().write(result, names)
 
     def put(self, columns: dict[str, NDArray[Any]]) -> None:
         pass  # the results are kept as they came
 
     def finish(self) -> None:
-        distances, ids = (np.concatenate(own) for own in zip(*self.results, strict=True))
-        # NumPy's own errors of files do not say what went wrong.
-        made = io.BytesIO()
-        self.save(made, distances, ids)
-        self.file.write(made.getbuffer())
+        arrays = {
+            name: np.concatenate([getattr(result, name) for result in self.results])
+            for name in ("ids", "distances")
+        }
+        counts = [np.diff(found.lims) for found in self.results if isinstance(found, RangeResult)]
+        if counts:
+            arrays["lims"] = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+        if self.names:
+            arrays["queries"] = np.concatenate(self.names)
+        # In memory first: NumPy's own errors about files do not say what went wrong.
+        data = io.BytesIO()
+        self.save(data, arrays)
+        self.file.write(data.getbuffer())
 
-    def save(self, file: BinaryIO, distances: NDArray[Any], ids: NDArray[Any]) -> None:
-        np.savez(file, ids=ids, distances=distances)
+    def save(self, file: BinaryIO, arrays: dict[str, NDArray[Any]]) -> None:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 class _Npy(_Npz):
     """The ids alone."""
 
-    def save(self, file: BinaryIO, distances: NDArray[Any], ids: NDArray[Any]) -> None:  # noqa: ARG002
-        np.save(file, ids)
+    def save(self, file: BinaryIO, arrays: dict[str, NDArray[Any]]) -> None:
+        np.save(file, arrays["ids"])
 
 
-# Written at a time.
+# Bytes written at a time.
 _BUFFER_BYTES = 1 << 20
 
 _FORMATS: dict[str, Any] = {
@@ -152,45 +160,63 @@ _FORMATS: dict[str, Any] = {
 }
 
 
-@contextlib.contextmanager
-def writing(name: str, stdout_format: StdoutFormat) -> Iterator[Writer]:
-    """A writer by the ending of the name; `-` is stdout. If it raises there is no file.
+def pyarrow_for_parquet() -> Any:  # noqa: ANN401
+    """The package pyarrow, with `pyarrow.parquet`."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError("parquet needs pyarrow: pip install 'bitweigh[frames]'") from None
+    return pyarrow
 
-    What the name leads to is replaced if it is a file, also through a link. A pipe or a device is
-    written to as it is.
-    """
+
+@contextlib.contextmanager
+def open_writer(name: str, stdout_format: StdoutFormat) -> Iterator[Writer]:
+    """A writer by the ending of the name; `-` is stdout. If the block raises there is no file."""
     if name == "-":
-        writer = _FORMATS[f".{stdout_format.value}"](None)
+        writer = _FORMATS[f".{stdout_format}"](None)
         yield writer
         writer.finish()
         return
-    path = Path(name)
-    kind = _FORMATS.get(path.suffix.lower())
+    kind = _FORMATS.get(Path(name).suffix.lower())
     if kind is None:
         raise ValueError(
             f"{name}: the name must end in one of {' '.join(_FORMATS)}, or be - for stdout"
         )
+    with open_output(name) as file:
+        writer = kind(file)
+        yield writer
+        writer.finish()
+
+
+@contextlib.contextmanager
+def open_output(name: str) -> Iterator[BinaryIO]:
+    """A file to write, which appears under its name when the block ends without an error.
+
+    A file that the name leads to is replaced, also through a link. A pipe or a device is written to
+    as it is.
+    """
+    path = Path(name)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{name}: there is no folder {path.parent}: make it first")
     target = path.resolve()
+    if target.is_dir():
+        raise IsADirectoryError(f"{name} is a folder; name a file")
     if target.exists() and not target.is_file():
-        yield from _written(kind, target, "wb", name)
+        yield from _buffered(target, "wb", name)
         return
-    # A name that nobody else has: what is there under it is ours to remove.
+    # A name that nobody else has: a file under it is ours to remove.
     unfinished = target.with_name(f"bitweigh-{uuid.uuid4().hex}.part")
     try:
-        yield from _written(kind, unfinished, "xb", name)
+        yield from _buffered(unfinished, "xb", name)
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def _written(kind: Any, path: Path, mode: str, name: str) -> Iterator[Writer]:  # noqa: ANN401
+def _buffered(path: Path, mode: str, name: str) -> Iterator[BinaryIO]:
     with _Output(path, mode, name) as output, io.BufferedWriter(output, _BUFFER_BYTES) as buffered:
-        writer = kind(buffered)
         try:
-            yield writer
-            writer.finish()
+            yield buffered
             buffered.flush()
         except BaseException:
             output.give_up()
@@ -198,7 +224,7 @@ def _written(kind: Any, path: Path, mode: str, name: str) -> Iterator[Writer]:  
 
 
 class _Output(io.FileIO):
-    """A file whose errors say which it is, by the name that the user gave, and what to do."""
+    """A file whose errors name it as the user did, and say what to do."""
 
     def __init__(self, path: Path, mode: str, name: str) -> None:
         self._name = name
@@ -206,7 +232,7 @@ class _Output(io.FileIO):
         try:
             super().__init__(path, mode)
         except OSError as error:
-            raise self._told(error) from None
+            raise self._explained(error) from None
 
     def write(self, data: Any) -> int:  # noqa: ANN401
         if self._given_up:
@@ -214,12 +240,14 @@ class _Output(io.FileIO):
         try:
             return int(super().write(data))
         except OSError as error:
-            raise self._told(error) from None
+            # Formats that write an end when they are closed need not fail once more.
+            self.give_up()
+            raise self._explained(error) from None
 
     def give_up(self) -> None:
         """Write no more: what is left in buffers belongs to a file that will not be."""
         self._given_up = True
 
-    def _told(self, error: OSError) -> OSError:
+    def _explained(self, error: OSError) -> OSError:
         text = f"{error.strerror}; make room there, or name another place with --out"
         return OSError(error.errno, text, self._name)

@@ -1,4 +1,4 @@
-"""What goes wrong, in one place: one line on stderr that says what to do, and an exit code.
+"""Everything that goes wrong ends here: one line on stderr that says what to do, and an exit code.
 
 0: done; 1: it could not be done; 2: the command was not understood; 130: Ctrl-C.
 """
@@ -6,41 +6,53 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from typer.core import TyperGroup
 
 from bitweigh import CorruptFileError
+from bitweigh._cli.help import PlainHelp
 
-__all__ = ["OneLineErrors"]
+__all__ = ["OneLineErrors", "prefix_errors"]
 
 T = TypeVar("T")
 
-# What the library and the readers raise for wrong input; anything else is a defect.
+# Exceptions that the library and the readers raise for wrong input; anything else is a defect.
 _EXPECTED = (ImportError, KeyError, MemoryError, OSError, TypeError, ValueError)
-# The library speaks of its arguments; here they are options.
+# The library names its arguments; here they are options.
 _OPTIONS = {"member=": "--member", "columns=": "--column"}
 
 
-class OneLineErrors(TyperGroup):
-    """All commands; what one of them raises is told in a line, unless `--debug` asks for more."""
+class OneLineErrors(PlainHelp):
+    """All commands; an error is reported in one line, unless `--debug` asks for more."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
-        """Understand the options before the command."""
-        return _told(ctx, super().parse_args, ctx, args)
+        """Parse the options before the command."""
+        return _reporting(ctx, super().parse_args, ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        """Run the command that was asked for."""
-        return _told(ctx, super().invoke, ctx)
+        """Run the command."""
+        return _reporting(ctx, super().invoke, ctx)
 
 
-def _told(ctx: Any, do: Callable[..., T], *arguments: object) -> T:  # noqa: ANN401
+@contextmanager
+def prefix_errors(path: str | Path, first: int = 0) -> Iterator[None]:
+    """Let the library's errors about rows name the file, and the row that counts as row 0."""
+    where = f"{path}, rows from {first} on" if first else str(path)
     try:
-        return do(*arguments)
+        yield
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError) or str(error).startswith(f"{path}: "):
+            raise
+        raise type(error)(f"{where}: {error}") from error
+
+
+def _reporting(ctx: Any, function: Callable[..., T], *arguments: object) -> T:  # noqa: ANN401
+    try:
+        return function(*arguments)
     except KeyboardInterrupt:
         typer.echo("stopped", err=True)
         raise typer.Exit(130) from None
@@ -48,18 +60,21 @@ def _told(ctx: Any, do: Callable[..., T], *arguments: object) -> T:  # noqa: ANN
         line = None if ctx.params.get("debug") else _line_of(error)
         if line is None:
             raise
-        _say(line)
+        _print_error(line)
         raise typer.Exit(int(getattr(error, "exit_code", 1))) from None
 
 
-def _say(line: str) -> None:
+def _print_error(line: str) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
     # One line however long: a terminal wraps it, and a log keeps it whole.
     console = Console(stderr=True)
     console.print(f"[red]error:[/red] {escape(line)}", highlight=False, soft_wrap=True)
 
 
 def _line_of(error: Exception) -> str | None:
-    """What to tell of an error; None if somebody else must handle it."""
+    """The line to print for an error; None if somebody else must handle it."""
     if hasattr(error, "format_message"):
         return _usage(error)
     if not isinstance(error, _EXPECTED):
@@ -70,10 +85,10 @@ def _line_of(error: Exception) -> str | None:
         text = f"there is no {error}"
     elif isinstance(error, OSError) and error.strerror:
         if error.errno == errno.EPIPE:
-            return None  # whoever read the output has had enough
+            return None  # the reader of the output has had enough
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     elif isinstance(error, CorruptFileError):
-        text = f"{error}; restore the folder, or build the index anew"
+        text = f"{error}; restore the folder from a backup, or build the index again"
     else:
         text = str(error) or type(error).__name__
     for argument, option in _OPTIONS.items():
@@ -82,7 +97,7 @@ def _line_of(error: Exception) -> str | None:
 
 
 def _usage(error: Any) -> str | None:  # noqa: ANN401
-    """A wrong option or argument, and whose help explains it."""
+    """A wrong option or argument, and which help explains it."""
     if type(error).__name__ == "NoArgsIsHelpError":
         return None
     message = " ".join(error.format_message().split())

@@ -1,0 +1,5 @@
+"""`python -m bitweigh`, the same as the command `bitweigh`."""
+
+from bitweigh._cli import main
+
+main()
