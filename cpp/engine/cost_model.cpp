@@ -40,18 +40,13 @@ double ProbeSpending::left_ns() const {
     return std::max(0.0, limit_ns_ - spent_ns_);
 }
 
-bool ProbeSpending::exceeds_share_without_bound() const {
-    return spent_ns_ > cost_model.share_without_bound * scan_ns_;
-}
-
 double ProbeSpending::overrun_allowed_ns() const {
     const double tolerance = bound_falls_ ? cost_model.tolerance(spent_ns_ / scan_ns_, k_) : 1.0;
     return scan_ns_ * tolerance - spent_ns_;
 }
 
 double ProbeSpending::round_limit_ns(double wanted_ns) const {
-    const bool early = spent_ns_ < cost_model.late_share * scan_ns_;
-    return early ? std::min(wanted_ns, cost_model.early_round_share * scan_ns_) : wanted_ns;
+    return is_late() ? wanted_ns : std::min(wanted_ns, cost_model.early_share * scan_ns_);
 }
 
 }  // namespace bitweigh

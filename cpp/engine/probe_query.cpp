@@ -142,7 +142,7 @@ double ProbeQuery::next_target() const {
 }
 
 bool ProbeQuery::exceeds_scan() {
-    if (!has_bound()) return spending_.exceeds_share_without_bound();
+    if (!has_bound()) return spending_.is_late();
     const double allowed_ns = spending_.overrun_allowed_ns();
     const double finish_ns =
         cost_ratio_ * plan_.finish_ns(static_cast<float>(allowed_ns / cost_ratio_));

@@ -111,13 +111,11 @@ void test_spending(Rng& rng) {
             CHECK(spending.left_ns() <= cost_model.max_share * scan_ns, "share " << share);
             const double wanted = scan_ns * static_cast<double>(pick(rng, 100)) / 400;
             const double round_ns = spending.round_limit_ns(wanted);
-            const bool early = share < cost_model.late_share;
+            const bool early = spent <= cost_model.late_share * scan_ns;
             CHECK(round_ns <= wanted, "share " << share);
-            CHECK(early ? round_ns <= cost_model.early_round_share * scan_ns : round_ns == wanted,
+            CHECK(early ? round_ns <= cost_model.early_share * scan_ns : round_ns == wanted,
                   "share " << share << ", round " << round_ns << " of " << scan_ns);
-            CHECK(
-                spending.exceeds_share_without_bound() == (share > cost_model.share_without_bound),
-                "share " << share);
+            CHECK(spending.is_late() == !early, "share " << share);
             spending.expect(allowed * static_cast<double>(pick(rng, 100)) / 100);
             spending.add(std::min(round_ns, spending.left_ns()));
             CHECK(spending.spent_ns() <= cost_model.max_share * scan_ns * (1 + 1e-12),
