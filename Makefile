@@ -7,7 +7,7 @@ BENCH ?=
 REPRODUCE ?=
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.txt' | sort)
+SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src experiments/src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.txt' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help demo reproduce test test-all test-asan test-tsan tools bench bench-quick bench-engine docs lint stubs wheel clean
@@ -15,10 +15,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
-demo: $(VENV)/demo ## search real documents by meaning, offline: ten queries, three ways side by side; a minute
+demo: $(VENV)/experiments ## search real documents by meaning, offline: ten queries, three ways side by side; a minute
 	$(BIN)/python -m bitweigh_experiments.demo < /dev/null
 
-reproduce: $(VENV)/cli ## the paper's experiments, repeated; writes a report into build/paper-reproduction
+reproduce: $(VENV)/experiments ## the paper's experiments, repeated; writes a report into build/paper-reproduction
 	$(BIN)/bitweigh paper reproduce --out build/paper-reproduction $(REPRODUCE)
 
 test: $(VENV)/test ## all tests and checks that need nothing but pip and a compiler
@@ -56,7 +56,7 @@ lint: $(VENV)/test ## format all sources and check those in Python
 	$(BIN)/ruff check --fix .
 	$(BIN)/mypy
 
-stubs: $(VENV)/test ## write src/bitweigh/_core.pyi anew from the compiled module
+stubs: $(VENV)/test ## write src/bitweigh/_core.pyi and _paper.pyi again from the compiled modules
 	$(BIN)/python tools/write_stubs.py
 
 wheel: $(VENV)/test ## build a wheel into dist/
@@ -65,10 +65,18 @@ wheel: $(VENV)/test ## build a wheel into dist/
 clean: ## remove everything that the commands here made
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# One stamp for each set of optional packages, made anew when a source file is newer.
+# One stamp for each set of optional packages, made again when a source file is newer. The library and
+# the experiments are installed by one command: so pip does not look for bitweigh on PyPI.
 $(BIN)/pip:
 	$(PYTHON) -m venv --clear $(VENV)
 
-$(VENV)/cli $(VENV)/demo $(VENV)/test $(VENV)/bench $(VENV)/docs: $(VENV)/%: $(BIN)/pip pyproject.toml CMakeLists.txt $(SOURCES)
-	$(BIN)/pip install --quiet --upgrade-strategy only-if-needed '.[$*]'
+INSTALL := $(BIN)/pip install --quiet --upgrade-strategy only-if-needed
+NEEDED := $(BIN)/pip pyproject.toml experiments/pyproject.toml CMakeLists.txt $(SOURCES)
+
+$(VENV)/experiments: $(NEEDED)
+	$(INSTALL) . ./experiments
+	@touch $@
+
+$(VENV)/test $(VENV)/bench $(VENV)/docs: $(VENV)/%: $(NEEDED)
+	$(INSTALL) '.[$*]' ./experiments
 	@touch $@

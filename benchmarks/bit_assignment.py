@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from bitweigh_experiments import datasets
-from bitweigh_experiments.datasets import Dataset
 from numpy.typing import NDArray
 from rich.console import Console
 from sklearn.datasets import load_digits
@@ -29,6 +27,8 @@ from bitweigh._index.state import State
 from bitweigh.hashers import ITQ, LSH
 from bitweigh.hashers._base import Hasher
 from bitweigh.weighers import Asym
+from bitweigh_experiments import datasets
+from bitweigh_experiments.datasets import Dataset
 
 __all__ = ["CodeSet", "Figures", "Means", "code_sets", "index_with", "measure"]
 

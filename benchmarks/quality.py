@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from bitweigh_experiments import datasets
 from numpy.typing import NDArray
 from rich.console import Console
 
@@ -22,6 +21,7 @@ from bitweigh import costs, evaluation, weighers
 from bitweigh.hashers import ITQ, LSH
 from bitweigh.hashers._base import Hasher
 from bitweigh.vector_index import VectorIndex
+from bitweigh_experiments import datasets
 
 __all__ = ["Line", "Vectors", "digits", "measure", "real_sets"]
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from bitweigh_experiments import datasets
 from numpy.typing import NDArray
+
+from bitweigh_experiments import datasets
 
 __all__ = ["CHUNK_ROWS", "Kind", "NoDataError", "Source", "source"]
 

@@ -28,7 +28,16 @@ include_patterns = [
     "*.md",
     "cpp/engine/**.md",
 ]
-exclude_patterns = [".*", "benchmarks", "build", "dist", "src", "tests", "tools"]
+exclude_patterns = [
+    ".*",
+    "benchmarks",
+    "build",
+    "dist",
+    "experiments",
+    "src",
+    "tests",
+    "tools",
+]
 if importlib.util.find_spec("sklearn") is None:
     exclude_patterns.append("docs/reference/sklearn.rst")  # the module cannot be imported
 
@@ -92,7 +101,7 @@ def rejoin_sentences(
 ) -> None:
     """Mend the sentence of an attribute: napoleon takes what is before a colon for its type."""
     types = [line for line in lines if line.startswith(":type: ")]
-    if what in {"attribute", "property"} and types:
+    if what in {"attribute", "property", "data"} and types:
         lines[0] = f"{types[0].removeprefix(':type: ')}: {lines[0]}"
         lines.remove(types[0])
 

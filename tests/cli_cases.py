@@ -40,9 +40,10 @@ def commands() -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def collect(command: Any, name: str) -> None:
-        if hasattr(command, "commands"):
-            for own, inner in command.commands.items():
-                collect(inner, f"{name} {own}")
+        if hasattr(command, "list_commands"):
+            context = command.context_class(command)
+            for own in command.list_commands(context):
+                collect(command.get_command(context, own), f"{name} {own}")
         else:
             found[name] = command
 

@@ -38,7 +38,7 @@ HANGS_AFTER = 60.0
 PER_SCENE = 40
 # Code whose allocations fail: ours, the `operator new` of all C++, CPython's. Of NumPy's only the
 # data of arrays: without the rest `array[rows] = 1` crashes (NumPy 2.4.6).
-FAILING = ("_core.", "libstdc++", "python3.")
+FAILING = ("_core.", "_paper.", "libstdc++", "python3.")
 # What CPython and NumPy raise instead of MemoryError where they run out of it themselves.
 NOT_OURS = ("without exception set", "without setting an exception", "can't allocate")
 # And what zipfile raises instead of KeyboardInterrupt and MemoryError.

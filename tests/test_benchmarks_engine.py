@@ -12,6 +12,7 @@ from benchmarks.engine.__main__ import SECTIONS
 from benchmarks.engine.growth import GrowthFigures, Size
 from benchmarks.engine.hard import Comparison, HardFigures
 from benchmarks.engine.paper import PaperFigures
+
 from bitweigh_experiments.reproduce.formats import MISSING
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"

@@ -1,41 +1,19 @@
-"""The command line: what it writes, prints and refuses."""
+"""The command line itself: its version, how it starts, and commands of other packages."""
 
 from __future__ import annotations
 
-import csv
-import re
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, EntryPoints
+from types import ModuleType
 
 import pytest
-from bitweigh_experiments.reproduce import Plan
-from bitweigh_experiments.reproduce import run as running
-from bitweigh_experiments.reproduce.measure import Effort, Setting
-from bitweigh_experiments.reproduce.published import TABLES
-from bitweigh_experiments.reproduce.results import KS, METHODS, Results
-from typer.testing import CliRunner, Result
+import typer
+from cli_cases import plain, run
 
 import bitweigh
-from bitweigh._cli.app import app
-
-SMALL = ("--quick", "--rows", "1000", "--queries", "20")
-NAME = "paper-reproduction"
-
-
-def run(*arguments: str | Path) -> Result:
-    # The lines and colours that are printed depend on these.
-    usual = {"COLUMNS": "100", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
-    return CliRunner(env=usual).invoke(app, [str(one) for one in arguments])
-
-
-def reproduce(*arguments: str | Path) -> Result:
-    return run("paper", "reproduce", *arguments)
-
-
-def plain(text: str) -> str:
-    """Without colours, which some environments force."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+from bitweigh._cli import plugins
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -43,9 +21,9 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_tells_its_version() -> None:
-    done = run("--version")
-    assert done.exit_code == 0
-    assert done.stdout == f"bitweigh {bitweigh.__version__}\n"
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"bitweigh {bitweigh.__version__}\n"
 
 
 def test_it_runs_as_a_module() -> None:
@@ -65,187 +43,111 @@ def test_it_says_how_to_install_what_it_needs(package: str) -> None:
     )
 
 
-def test_the_help_has_an_example() -> None:
-    done = reproduce("--help")
-    assert done.exit_code == 0
-    assert "Example: bitweigh paper reproduce --quick --out results" in plain(done.stdout)
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    """A small run of Table 1, into a folder that is not there yet."""
-    out = tmp_path_factory.mktemp("cli") / "new" / "results"
-    return out, reproduce(*SMALL, "--tables", "1", "--seed", "3", "--out", out)
-
-
-def test_a_run_prints_the_path_of_its_report_and_nothing_else(done: tuple[Path, Result]) -> None:
-    out, result = done
-    assert result.exit_code == 0, result.output
-    assert result.stdout == f"{out / NAME}.html\n"
-
-
-def test_a_run_writes_three_files(done: tuple[Path, Result]) -> None:
-    names = sorted(file.name for file in done[0].iterdir())
-    assert names == [f"{NAME}.csv", f"{NAME}.html", f"{NAME}.json"]
-
-
-def test_the_records_are_those_of_the_tables_asked_for(done: tuple[Path, Result]) -> None:
-    results = Results.load(done[0] / f"{NAME}.json")
-    settings = {(cell.role, cell.hasher, cell.weigher, cell.bits) for cell in results.cells}
-    assert settings == {("Places205", "LSH", "Asym", bits) for bits in (32, 64)}
-    assert len(results.cells) == len(settings) * len(KS) * len(METHODS)
-
-
-def test_the_csv_file_has_a_line_for_each_record(done: tuple[Path, Result]) -> None:
-    results = Results.load(done[0] / f"{NAME}.json")
-    with (done[0] / f"{NAME}.csv").open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
-    assert [(line["method"], line["ms"]) for line in lines] == [
-        (cell.method, str(cell.ms)) for cell in results.cells
-    ]
-
-
-def test_the_report_names_the_command_that_made_it(done: tuple[Path, Result]) -> None:
-    page = (done[0] / f"{NAME}.html").read_text(encoding="utf-8")
-    command = "bitweigh paper reproduce --quick --tables 1 --rows 1000 --queries 20 --seed 3"
-    assert f"<code>{command}</code>" in page
-
-
-def test_a_run_prints_how_the_claims_fared(done: tuple[Path, Result]) -> None:
-    lines = plain(done[1].stderr).splitlines()
-    assert any(line.startswith("   6 of    6  MIWQ has the precision of Linear") for line in lines)
+Install = Callable[..., None]
 
 
 @pytest.fixture
-def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
-    """The plans that would be run; nothing is measured."""
-    seen = []
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Installs plugins, by the name of the command and what its entry point names."""
 
-    def no_run(plan: Plan, *_: object) -> Results:
-        seen.append(plan)
-        return Results({}, {})
+    def installed(**targets: str) -> None:
+        known = EntryPoints(EntryPoint(name, at, plugins.GROUP) for name, at in targets.items())
 
-    monkeypatch.setattr("bitweigh_experiments.commands.paper.reproduce", no_run)
-    return seen
+        def entry_points(**chosen: str) -> EntryPoints:
+            return known.select(**chosen)
+
+        monkeypatch.setattr(plugins, "entry_points", entry_points)
+
+    module = ModuleType("bitweigh_test_plugin")
+    group = typer.Typer(help="A group of commands.")
+
+    @group.command("inner")
+    def inner(number: int) -> None:
+        """Run."""
+        typer.echo(f"inner {number}")
+
+    @group.command("other")
+    def other() -> None:
+        """Run."""
+
+    def greet(name: str = "you") -> None:
+        """Say hello.
+
+        Example: bitweigh greet
+        """
+        typer.echo(f"hello {name}")
+
+    module.group, module.greet = group, greet  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return installed
 
 
-@pytest.mark.usefixtures("plans")
-def test_a_run_prints_no_claims_of_which_nothing_was_measured(tmp_path: Path) -> None:
-    result = reproduce("--out", tmp_path)
-    assert result.exit_code == 0
-    assert " of " not in plain(result.stderr)
+def test_a_function_of_another_package_is_a_command(install: Install) -> None:
+    install(greet="bitweigh_test_plugin:greet")
+    assert run("greet", "--name", "us").stdout == "hello us\n"
+    assert "Say hello." in plain(run("--help").stdout)
+    assert "Example: bitweigh greet" in plain(run("greet", "--help").stdout)
+
+
+def test_a_group_of_another_package_has_its_commands(install: Install) -> None:
+    install(group="bitweigh_test_plugin:group")
+    assert run("group", "inner", "3").stdout == "inner 3\n"
+    assert "A group of commands." in plain(run("--help").stdout)
+    assert run("group", "inner", "x").exit_code == 2
+
+
+def test_no_package_can_replace_a_command_of_bitweigh(install: Install) -> None:
+    install(info="bitweigh_test_plugin:greet")
+    assert "hello" not in run("info", "nowhere").output
+    assert "Say hello." not in plain(run("--help").stdout)
+
+
+@pytest.mark.parametrize("command", [("demo",), ("demo", "--help"), ("paper", "reproduce", "-x")])
+def test_a_command_whose_package_is_missing_says_what_to_install(
+    install: Install, command: tuple[str, ...]
+) -> None:
+    install()
+    result = run(*command)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert plain(result.stderr) == (
+        f"error: `bitweigh {command[0]}` is in a package of its own: "
+        "pip install bitweigh-experiments\n"
+    )
+
+
+def test_the_help_lists_commands_whose_package_is_missing(install: Install) -> None:
+    install()
+    shown = plain(run("--help").stdout)
+    assert shown.count("pip install bitweigh-experiments") == 2
+    assert "demo" in shown
+    assert "paper" in shown
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
+    ("target", "reason"),
     [
-        ("1,3-5", {1, 3, 4, 5}),
-        ("16", {16}),
-        ("2-2, 2", {2}),
-        ("1 - 16", set(range(1, len(TABLES) + 1))),
+        ("bitweigh_no_such_module:app", "No module named 'bitweigh_no_such_module'"),
+        ("bitweigh_test_plugin:none", "has no attribute 'none'"),
     ],
 )
-def test_tables_are_chosen_by_numbers_and_ranges(
-    chosen: str, expected: set[int], plans: list[Plan], tmp_path: Path
+def test_a_broken_package_breaks_its_own_command_only(
+    install: Install, target: str, reason: str
 ) -> None:
-    assert reproduce("--tables", chosen, "--out", tmp_path).exit_code == 0
-    assert [plan.tables for plan in plans] == [expected]
-
-
-def test_options_become_the_plan(plans: list[Plan], tmp_path: Path) -> None:
-    reproduce("--out", tmp_path)
-    reproduce("--quick", "--out", tmp_path)
-    reproduce(*SMALL, "--data", tmp_path, "--seed", "5", "--out", tmp_path)
-    assert plans == [
-        Plan(),
-        Plan.of(quick=True),
-        Plan.of(tmp_path, quick=True, rows=1000, queries=20, seed=5),
-    ]
-
-
-@pytest.mark.parametrize("chosen", ["", "1,", "x", "1,3-", "-3", "3-1", "1-2-3", "0", "17", "1.5"])
-def test_wrong_tables_are_refused_in_one_line(chosen: str, tmp_path: Path) -> None:
-    result = reproduce(f"--tables={chosen}", "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    expected = f"Invalid value for '--tables': expected 1 to 16, as in 1,3-5, got {chosen!r}"
-    assert any(expected in line for line in plain(result.stderr).splitlines())
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_missing_folder_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = reproduce("--data", "nowhere")
-    assert result.exit_code == 2
-    assert re.search(r"'--data': .*'nowhere' does not exist", plain(result.stderr))
-    assert list(tmp_path.iterdir()) == []
-
-
-def error_of(result: Result) -> str:
-    """The one line that a run ends with when it cannot be done."""
+    install(broken=target, greet="bitweigh_test_plugin:greet")
+    result = run("broken", "--option", "3")
     assert result.exit_code == 1
-    assert isinstance(result.exception, SystemExit)
-    assert result.stdout == ""
-    *_, last = plain(result.stderr).splitlines()
-    assert last.startswith("error: ")
-    return last
+    assert "`bitweigh broken` cannot be loaded from " in result.stderr
+    assert reason in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert run("greet").stdout == "hello you\n"
+    shown = plain(run("--help").stdout)
+    assert "Cannot be loaded." in shown
+    assert "Say hello." in shown
 
 
-def test_a_bad_file_is_named_in_one_line(tmp_path: Path) -> None:
-    # A name like a style of rich's, which must be printed as it is.
-    folder = tmp_path / "[bold]"
-    folder.mkdir()
-    (folder / "places205.npz").write_bytes(b"no numbers")
-    line = error_of(reproduce(*SMALL, "--tables", "1", "--data", folder, "--out", tmp_path))
-    assert line == f"error: {folder / 'places205.npz'}: truncated, or not an npz file"
+def test_the_version_loads_no_other_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_search(**_: str) -> None:
+        raise AssertionError("entry points were looked for")
 
-
-def test_a_missing_part_of_a_set_is_named_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "gist_base.fvecs").write_bytes(bytes([1, 0, 0, 0, 0, 0, 0, 0]))
-    line = error_of(reproduce(*SMALL, "--tables", "2", "--data", tmp_path, "--out", tmp_path))
-    assert f"{tmp_path}: gist_query.fvecs is missing" in line
-
-
-def test_a_folder_that_cannot_be_made_is_named_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    line = error_of(reproduce(*SMALL, "--out", tmp_path / "file" / "results"))
-    assert str(tmp_path / "file" / "results") in line
-
-
-def test_a_run_that_is_stopped_keeps_what_it_has_measured(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    measured = running.measure
-    calls: list[str] = []
-
-    def stopped(setting: Setting, effort: Effort) -> object:
-        if calls:
-            raise KeyboardInterrupt
-        calls.append(setting.weigher)
-        return measured(setting, effort)
-
-    monkeypatch.setattr(running, "measure", stopped)
-    done = reproduce(*SMALL, "--tables", "1", "--out", tmp_path)
-    assert done.exit_code == 130
-    assert "stopped; " in done.stderr
-    kept = Results.load(tmp_path / f"{NAME}.json")
-    assert {cell.bits for cell in kept.cells} == {32}
-    assert kept.settings["quick"] is True
-
-
-def test_a_report_is_made_anew_from_the_records(done: tuple[Path, Result], tmp_path: Path) -> None:
-    records = tmp_path / "run.json"
-    records.write_bytes((done[0] / f"{NAME}.json").read_bytes())
-    result = run("paper", "report", records)
-    assert result.stdout.strip() == str(tmp_path / "run.html")
-    ours, first = (tmp_path / "run.html").read_text(), (done[0] / f"{NAME}.html").read_text()
-    assert ours.replace("run.", f"{NAME}.") == first
-    assert (tmp_path / "run.csv").read_bytes() == (done[0] / f"{NAME}.csv").read_bytes()
-
-
-def test_a_report_of_something_else_is_refused_in_one_line(tmp_path: Path) -> None:
-    other = tmp_path / "other.json"
-    other.write_text("{}")
-    result = run("paper", "report", other)
-    assert result.exit_code == 1
-    assert len(result.stderr.strip().splitlines()) == 1
-    assert "holds no records" in result.stderr
+    monkeypatch.setattr(plugins, "entry_points", no_search)
+    assert run("--version").exit_code == 0

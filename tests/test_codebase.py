@@ -13,10 +13,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PYTHON = sorted((ROOT / "src").rglob("*.py"))
+EXPERIMENTS = sorted((ROOT / "experiments" / "src").rglob("*.py"))
 CPP = sorted(path for end in ("h", "cpp") for path in (ROOT / "cpp").rglob(f"*.{end}"))
-OTHER_PYTHON = sorted(
+OTHER_PYTHON = EXPERIMENTS + sorted(
     path
-    for folder in ("tests", "benchmarks", "tools", "cpp", "experiments")
+    for folder in ("tests", "experiments/tests", "benchmarks", "tools", "cpp")
     for path in (ROOT / folder).rglob("*.py")
 )
 
@@ -26,7 +27,7 @@ PYTHON_LAYERS = [
     {"_core", "_paper"},
     {"typing", "errors"},
     {"_optional", "_progress", "_forks", "_system", "_free_memory", "_checks"},
-    {"_tables", "_disk"},
+    {"_tables", "_disk", "_euclidean"},
     {"_results"},
     {"reference", "costs", "evaluation", "io", "hashers"},
     {"weighers", "frames"},
@@ -42,6 +43,12 @@ PYTHON_LAYERS = [
     {"__init__"},
     {"_cli"},
     {"__main__"},
+]
+EXPERIMENT_LAYERS = [
+    {"arguments", "hardware"},
+    {"datasets"},
+    {"reproduce", "demo"},
+    {"commands"},
 ]
 CPP_LAYERS = [
     {"engine/types.h", "engine/tuning.h", "engine/cost_model", "engine/float_mode.h"},
@@ -95,15 +102,15 @@ def test_mypy_strict_finds_nothing() -> None:
     tool("mypy")
 
 
-def test_the_stub_of_the_compiled_module_is_fresh(tmp_path: Path) -> None:
-    fresh = tmp_path / "_core.pyi"
+def test_the_stubs_of_the_compiled_modules_are_fresh(tmp_path: Path) -> None:
     subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "write_stubs.py"), str(fresh)],
+        [sys.executable, str(ROOT / "tools" / "write_stubs.py"), str(tmp_path)],
         check=True,
         cwd=tmp_path,
     )
-    checked_in = (ROOT / "src" / "bitweigh" / "_core.pyi").read_text()
-    assert fresh.read_text() == checked_in, "run `make stubs`"
+    for name in ("_core.pyi", "_paper.pyi"):
+        checked_in = (ROOT / "src" / "bitweigh" / name).read_text()
+        assert (tmp_path / name).read_text() == checked_in, "run `make stubs`"
 
 
 def layer_of(name: str, layers: list[set[str]]) -> int:
@@ -153,6 +160,20 @@ def test_python_imports_point_one_way() -> None:
             uses += [(name, used) for used in modules_used(path)]
     assert len(uses) > 10
     check_layers(uses, PYTHON_LAYERS)
+
+
+def test_imports_of_the_experiments_point_one_way() -> None:
+    package = "bitweigh_experiments"
+    uses = []
+    for path in EXPERIMENTS:
+        name = path.relative_to(ROOT / "experiments" / "src" / package).with_suffix("").as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == package:
+                uses += [(name, alias.name) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and str(node.module).startswith(f"{package}."):
+                uses.append((name, str(node.module).split(".")[1]))
+    assert len(uses) > 10
+    check_layers(uses, EXPERIMENT_LAYERS)
 
 
 def test_cpp_includes_point_one_way() -> None:
@@ -220,10 +241,11 @@ def test_no_file_is_called_utils() -> None:
 def test_every_public_name_has_a_docstring_with_an_example() -> None:
     import bitweigh
     from bitweigh import embeddings, evaluation, frames, hashers, io, paper, weighers
+    from bitweigh_experiments import datasets
 
     public = [getattr(bitweigh, name) for name in bitweigh.__all__ if name[0] != "_"]
-    modules = [bitweigh.costs, bitweigh.reference, embeddings, evaluation, frames]
-    modules += [hashers, io, paper, weighers]
+    modules = [bitweigh.costs, bitweigh.reference, embeddings, evaluation, frames, hashers, io]
+    modules += [paper, weighers, datasets]
     public += [getattr(module, name) for module in modules for name in module.__all__]
     for thing in public:
         assert thing.__doc__, thing

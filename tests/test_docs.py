@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 
 import bitweigh
+import bitweigh_experiments
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = [
     module.name
-    for module in pkgutil.walk_packages(bitweigh.__path__, "bitweigh.")
-    if not module.name.endswith(("_core", "__main__"))
+    for package in (bitweigh, bitweigh_experiments)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if module.name not in ("bitweigh._core", "bitweigh._paper")
+    and not module.name.endswith("__main__")
 ]
 
 
@@ -51,3 +54,20 @@ def test_every_make_command_named_in_the_docs_exists() -> None:
     for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
         for command in re.findall(r"`make ([a-z-]+)`", page.read_text()):
             assert re.search(rf"^{command}:", makefile, re.MULTILINE), f"{page.name}: {command}"
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "docs" / "index.md"], ids=lambda page: page.name
+)
+def test_the_figure_on_the_first_screen_is_that_of_the_benchmarks(page: Path) -> None:
+    results = (ROOT / "docs" / "benchmarks.md").read_text().partition("<!-- results -->")[2]
+    commit = re.search(r"commit (\w+)", results)
+    table = results.partition("### mixture, 1,000,000 codes of 64 bits\n")[2].strip()
+    header, _, *rows = (line.strip("| ").split(" | ") for line in table.splitlines()[:4])
+    column = header.index("k = 10")
+    milliseconds = {row[0]: float(row[column].split()[0]) for row in rows}
+    assert commit is not None
+    shown = page.read_text()
+    assert f"**{milliseconds['bitweigh']:.3f} ms per query**" in shown
+    assert f"takes {milliseconds['bitweigh scan']:.3f} ms" in shown
+    assert f"commit {commit[1]}" in shown

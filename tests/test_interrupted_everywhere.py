@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bitweigh_experiments.demo import cache
 from interrupted_everywhere import interrupted_everywhere
 
 import bitweigh
 from bitweigh._vectors.progress import bar
+from bitweigh_experiments.demo import cache
 
 # Files that are open when Ctrl-C comes are closed by the garbage collector; what it calls itself
 # may be interrupted too.

@@ -18,7 +18,7 @@ import bitweigh
 ROOT = Path(__file__).parent.parent
 OPTIONS = ("-q", "-W", "--keep-going", "-n", "-c", ROOT / "docs")
 MODULES = (
-    *("costs", "reference", "hashers", "weighers", "sklearn", "frames", "datasets"),
+    *("costs", "reference", "typing", "hashers", "weighers", "sklearn", "frames", "io"),
     *("evaluation", "paper"),
 )
 PACKAGES = ("furo", "myst_parser", "sphinx")

@@ -27,7 +27,7 @@ class Golden:
 
     def __init__(self, n_bits: int, bitorder: BitOrder, **options: int) -> None:
         """Make both empty."""
-        self.index = bitweigh.Index(n_bits, bitorder=bitorder, **options)
+        self.index = bitweigh.Index(n_bits, bitorder=bitorder, build="manual", **options)
         self.index._policy.tail_rows = 20  # so that few rows make a segment
         self.options = options
         self.next_id = 0

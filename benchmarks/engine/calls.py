@@ -10,12 +10,12 @@ from functools import partial
 from typing import TypedDict
 
 import numpy as np
-from bitweigh_experiments.reproduce.formats import three_digits
 
 import bitweigh
 from benchmarks import report
 from benchmarks.engine.clock import Spread, Times, Turn, nanoseconds, spread_of, take_turns, typical
 from benchmarks.engine.sections import Codes, Costs, Display, Report, Settings, indexed, load
+from bitweigh_experiments.reproduce.formats import three_digits
 
 __all__ = ["BuildFigures", "CallFigures", "MemoryFigures", "ThreadFigures", "markdown", "run"]
 

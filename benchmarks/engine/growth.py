@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 import numpy as np
-from bitweigh_experiments.reproduce.formats import MISSING, three_digits
 
 from benchmarks import report
 from benchmarks.engine import plot
 from benchmarks.engine.race import Race, alg2_tables, race
 from benchmarks.engine.sections import Codes, Costs, Display, Report, Settings, indexed, load
 from bitweigh._free_memory import free_memory
+from bitweigh_experiments.reproduce.formats import MISSING, three_digits
 
 __all__ = ["GrowthFigures", "Size", "exponent", "markdown", "run"]
 

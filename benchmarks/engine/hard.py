@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
-from bitweigh_experiments.reproduce.formats import MISSING
 
 import bitweigh
 from benchmarks import report
@@ -31,6 +30,7 @@ from benchmarks.engine.clock import (
 from benchmarks.engine.sections import Codes, Costs, Display, Report, Settings, indexed, load
 from benchmarks.hashed import HasherName
 from bitweigh.typing import Method
+from bitweigh_experiments.reproduce.formats import MISSING
 
 __all__ = ["Comparison", "HardFigures", "compare", "markdown", "run"]
 

@@ -116,7 +116,7 @@ def _storing(index: bitweigh.Index, folder: Path) -> dict[str, object]:
     for number in range(N_LOADS):
         for mapped in (False, True):
             started = time.perf_counter()
-            changed = bitweigh.load(folder, mmap=mapped)
+            changed = bitweigh.Index.load(folder, mmap=mapped)
             times[mapped].append(time.perf_counter() - started)
             first[mapped].append(_us(lambda: changed.remove([1000 * number + 77])))  # noqa: B023
     again = _us(lambda: changed.save(folder))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bitweigh_experiments.reproduce.formats import MISSING, three_digits
-
 from benchmarks import report
 from benchmarks.data import Kind
 from benchmarks.engine.race import Race, alg2_tables, race
 from benchmarks.engine.sections import Display, Report, Settings, indexed, load
+from bitweigh_experiments.reproduce.formats import MISSING, three_digits
 
 __all__ = ["PaperFigures", "markdown", "run"]
 

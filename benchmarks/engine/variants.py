@@ -6,7 +6,6 @@ from itertools import islice
 from typing import TypedDict
 
 import numpy as np
-from bitweigh_experiments.reproduce.formats import three_digits
 from numpy.typing import NDArray
 
 import bitweigh
@@ -14,6 +13,7 @@ from benchmarks import report
 from benchmarks.data import Kind
 from benchmarks.engine.clock import Turn, engine_turn, take_turns, typical, wall_turn
 from benchmarks.engine.sections import Costs, Display, Report, Settings, indexed, load
+from bitweigh_experiments.reproduce.formats import three_digits
 
 __all__ = ["FilterFigures", "VariantFigures", "WallFigures", "markdown", "run"]
 

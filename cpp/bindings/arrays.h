@@ -54,6 +54,5 @@ void check_costs(const Costs& costs, bool single);
 // The functions and classes of the files of these names.
 void bind_segments(nanobind::module_& m);
 void bind_building(nanobind::module_& m);
-void bind_paper(nanobind::module_& m);
 
 }  // namespace bitweigh

@@ -251,7 +251,6 @@ NB_MODULE(_core, m) {
           "Distances and ids of all rows within each radius; where those of each query begin goes\n"
           "into lims (nq + 1,).");
     nb::exception<TooManyRows>(m, "TooManyRowsError", PyExc_ValueError);
-    bind_paper(m);
 
     nb::list names;
     for (const char* name : counter_names) names.append(name);

@@ -1,4 +1,5 @@
-// The paper's methods for Python: converts, releases the GIL, calls.
+// The extension module of the paper's methods: converts, releases the GIL, calls. It shares no
+// bound class with the engine's module.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -20,8 +21,7 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-
-namespace bitweigh {
+using namespace bitweigh;
 
 namespace {
 
@@ -141,7 +141,11 @@ paper::Culled culled_named(const std::string& name) {
 
 }  // namespace
 
-void bind_paper(nb::module_& m) {
+NB_MODULE(_paper, m) {
+    // A daemon thread that is alive at exit keeps objects alive, which is no leak of ours.
+    nb::set_leak_warnings(false);
+    m.doc() = "The compiled methods of the paper. Private: use bitweigh.paper.";
+
     m.def(
         "linear_scan", &linear_scan, "codes"_a, "costs"_a, "distances"_a.noconvert(),
         "ids"_a.noconvert(), "bitorder"_a, "single_precision"_a,
@@ -220,7 +224,5 @@ void bind_paper(nb::module_& m) {
 
     nb::list names;
     for (const char* name : counter_names) names.append(name);
-    m.attr("paper_counter_names") = nb::tuple(names);
+    m.attr("counter_names") = nb::tuple(names);
 }
-
-}  // namespace bitweigh

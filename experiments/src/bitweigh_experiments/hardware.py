@@ -9,8 +9,7 @@ import platform
 import subprocess
 from pathlib import Path
 
-from bitweigh._free_memory import total_memory
-from bitweigh._system import info
+from bitweigh import info
 
 __all__ = ["facts", "output_of", "version_of"]
 
@@ -29,7 +28,7 @@ def facts() -> dict[str, str]:
         "CPU": _cpu_model(),
         "CPUs": str(os.cpu_count()),
         "caches": _caches(),
-        "memory": f"{total_memory() / 2**30:.0f} GiB",
+        "memory": f"{_memory() / 2**30:.0f} GiB",
         "OS": f"{platform.system()}, {platform.machine()}",
         "Python": platform.python_version(),
         "NumPy": version_of("numpy"),
@@ -38,6 +37,11 @@ def facts() -> dict[str, str]:
         "date": datetime.date.today().isoformat(),
     }
     return {name: fact for name, fact in known.items() if fact}
+
+
+def _memory() -> int:
+    """Bytes of the machine, whoever has them."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _cpu_model() -> str:

@@ -16,16 +16,16 @@ from bitweigh._cli.change import (
     merge_command,
     remove_command,
 )
-from bitweigh._cli.errors import OneLineErrors
 from bitweigh._cli.export import export_command
 from bitweigh._cli.help import pasteable
 from bitweigh._cli.info import info_command, verify_command
+from bitweigh._cli.plugins import WithPlugins
 from bitweigh._cli.search import search_command
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    cls=OneLineErrors,
+    cls=WithPlugins,
     help="Exact nearest binary codes under a weighted Hamming distance.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

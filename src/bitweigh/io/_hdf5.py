@@ -1,6 +1,6 @@
 """HDF5 files in the layout of ann-benchmarks: train, test, neighbors, distances and attributes.
 
-They are read, not mapped. Needs h5py, from the extra ``bitweigh[datasets]``.
+They are read, not mapped. Needs h5py, from the extra ``bitweigh[io]``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class AnnBenchmarks:
     >>> import numpy as np
     >>> from bitweigh import io
     >>> rows = np.zeros((4, 2), dtype=np.float32)
-    >>> held = datasets.AnnBenchmarks(rows, rows[:1], None, None, {"distance": "euclidean"})
+    >>> held = io.AnnBenchmarks(rows, rows[:1], None, None, {"distance": "euclidean"})
     >>> held.train.shape, held.attributes["distance"]
     ((4, 2), 'euclidean')
 
@@ -140,7 +140,7 @@ def _h5py() -> ModuleType:
     try:
         import h5py
     except ImportError:
-        raise ImportError('HDF5 needs h5py: pip install "bitweigh[datasets]"') from None
+        raise ImportError('HDF5 needs h5py: pip install "bitweigh[io]"') from None
     module: ModuleType = h5py
     return module
 

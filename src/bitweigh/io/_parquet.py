@@ -1,6 +1,6 @@
 """Parquet files: vectors as one column of lists or as several columns of numbers.
 
-They are read in batches, not mapped. Needs pyarrow, from the extra ``bitweigh[datasets]``.
+They are read in batches, not mapped. Needs pyarrow, from the extra ``bitweigh[io]``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _pyarrow() -> tuple[ModuleType, ModuleType]:
         import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
-        raise ImportError('Parquet needs pyarrow: pip install "bitweigh[datasets]"') from None
+        raise ImportError('Parquet needs pyarrow: pip install "bitweigh[io]"') from None
     return pyarrow, pyarrow.parquet
 
 

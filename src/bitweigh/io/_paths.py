@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
 from bitweigh._checks import as_integer
 
-__all__ = ["PathLike", "as_file", "as_max_rows", "need_files"]
+__all__ = ["PathLike", "as_file", "as_max_rows"]
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -34,11 +33,3 @@ def as_max_rows(max_rows: object, there: int) -> int:
     if max_rows is None:
         return there
     return min(as_integer(max_rows, "max_rows", 1, _MOST_ROWS), there)
-
-
-def need_files(folder: Path, names: Iterable[str], source: str) -> None:
-    """Raise FileNotFoundError if files are missing: which ones, and where they come from."""
-    missing = [name for name in names if not (folder / name).exists()]
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        raise FileNotFoundError(f"{folder}: {', '.join(missing)} {verb} missing: {source}")

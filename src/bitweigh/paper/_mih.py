@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh import _core
+from bitweigh import _paper
 from bitweigh._results import SearchResult
 from bitweigh.paper._tables import SplitIndex
 from bitweigh.typing import BitOrder
@@ -61,9 +61,11 @@ class MIH(SplitIndex):
         if culled not in get_args(Culled):
             raise ValueError(f"culled must be one of {', '.join(get_args(Culled))}, got {culled!r}")
         self._culled: Culled = culled
-        self._core = _core.MultiIndexHashing(self._codes, self._n_bits, self._bitorder, self._m)
+        self._compiled = _paper.MultiIndexHashing(
+            self._codes, self._n_bits, self._bitorder, self._m
+        )
 
     def _run(
         self, costs: NDArray[np.float64], found: SearchResult, counts: NDArray[np.int64]
     ) -> None:
-        self._core.search(costs, found.distances, found.ids, counts, self._culled)
+        self._compiled.search(costs, found.distances, found.ids, counts, self._culled)

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh import _core
+from bitweigh import _paper
 from bitweigh._checks import as_n_bits
 from bitweigh._results import SearchResult
 from bitweigh.paper._tables import MAX_KEY_BITS, PaperIndex, SplitIndex
@@ -48,12 +48,12 @@ class SingleIndex(PaperIndex):
                 "MIWQ takes longer codes"
             )
         super().__init__(codes, n_bits, bitorder)
-        self._core = _core.SingleIndex(self._codes, self._n_bits, self._bitorder)
+        self._compiled = _paper.SingleIndex(self._codes, self._n_bits, self._bitorder)
 
     def _run(
         self, costs: NDArray[np.float64], found: SearchResult, counts: NDArray[np.int64]
     ) -> None:
-        self._core.search(costs, found.distances, found.ids, counts)
+        self._compiled.search(costs, found.distances, found.ids, counts)
 
 
 class MIWQ(SplitIndex):
@@ -98,9 +98,9 @@ class MIWQ(SplitIndex):
         if order not in ("ascending", "descending"):
             raise ValueError(f"order must be 'ascending' or 'descending', got {order!r}")
         self._descending = order == "descending"
-        self._core = _core.MultiIndex(self._codes, self._n_bits, self._bitorder, self._m)
+        self._compiled = _paper.MultiIndex(self._codes, self._n_bits, self._bitorder, self._m)
 
     def _run(
         self, costs: NDArray[np.float64], found: SearchResult, counts: NDArray[np.int64]
     ) -> None:
-        self._core.search(costs, found.distances, found.ids, counts, self._descending)
+        self._compiled.search(costs, found.distances, found.ids, counts, self._descending)

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh import _core
+from bitweigh import _paper
 from bitweigh._results import SearchResult
 from bitweigh.paper._tables import SplitIndex
 from bitweigh.typing import BitOrder
@@ -59,13 +59,13 @@ class PQTable(SplitIndex):
         if merge not in ("own", "max_heap"):
             raise ValueError(f"merge must be 'own' or 'max_heap', got {merge!r}")
         self._max_heap = merge == "max_heap"
-        self._core = _core.PqTable(self._codes, self._n_bits, self._bitorder, self._m)
+        self._compiled = _paper.PqTable(self._codes, self._n_bits, self._bitorder, self._m)
 
     @staticmethod
     def _tables_by_rule(n_bits: int, n: int) -> int:
-        return _core.pq_tables_by_rule(n_bits, n)
+        return _paper.pq_tables_by_rule(n_bits, n)
 
     def _run(
         self, costs: NDArray[np.float64], found: SearchResult, counts: NDArray[np.int64]
     ) -> None:
-        self._core.search(costs, found.distances, found.ids, counts, self._max_heap)
+        self._compiled.search(costs, found.distances, found.ids, counts, self._max_heap)

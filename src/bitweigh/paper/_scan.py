@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bitweigh import _core
+from bitweigh import _paper
 from bitweigh._checks import as_bitorder, as_codes, as_costs, as_k, n_bits_of
 from bitweigh._results import SearchResult
 from bitweigh.paper._tables import empty_result
@@ -66,7 +66,7 @@ def linear_scan(
         ).any()
     ):
         raise ValueError("costs are too large for sums in float32; dtype=np.float64 takes them")
-    _core.linear_scan(packed, checked, found.distances, found.ids, order, narrow)
+    _paper.linear_scan(packed, checked, found.distances, found.ids, order, narrow)
     return SearchResult(found.distances[0], found.ids[0]) if single else found
 
 
@@ -104,7 +104,7 @@ def hamming_ranking(
 
     """
     packed, checked, found, order, single = _prepare(codes, costs, k, bitorder)
-    _core.hamming_ranking(packed, checked, found.distances, found.ids, order)
+    _paper.hamming_ranking(packed, checked, found.distances, found.ids, order)
     return SearchResult(found.distances[0], found.ids[0]) if single else found
 
 

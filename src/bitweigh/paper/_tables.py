@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh import _core
+from bitweigh import _paper
 from bitweigh._checks import as_bitorder, as_codes, as_costs, as_integer, as_k, as_n_bits
 from bitweigh._results import Neighbours, SearchResult
 from bitweigh.typing import BitOrder, Codes
@@ -115,7 +115,7 @@ class SplitIndex(PaperIndex):
 
     @staticmethod
     def _tables_by_rule(n_bits: int, n: int) -> int:
-        return _core.substrings_by_rule(n_bits, n)
+        return _paper.substrings_by_rule(n_bits, n)
 
     @property
     def m(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import as_integer
-from bitweigh.evaluation import euclidean_top
+from bitweigh._euclidean import euclidean_top
 from bitweigh.hashers._estimator import Shape
 from bitweigh.weighers._base import Weigher, as_projected
 

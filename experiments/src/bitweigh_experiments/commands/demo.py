@@ -42,7 +42,7 @@ def demo_command(
 ) -> None:
     """Search real documents by meaning: float cosine, weighted bits and plain Hamming side by side.
 
-    Offline: the embedding model comes with the extra "demo". The documents are the descriptions of
+    Offline: the embedding model comes with this package. The documents are the descriptions of
     Debian's packages where apt has them, else summaries from Python's standard library.
 
     Example: bitweigh demo "find duplicate files on disk"

@@ -15,8 +15,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh._checks import as_integer
 from bitweigh.typing import Ids
+from bitweigh_experiments.arguments import as_integer
 from bitweigh_experiments.datasets.kmeans import cluster, means_by, nearest
 from bitweigh_experiments.datasets.splits import as_seed
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh._checks import as_integer
-from bitweigh.io._files import read, read_npy, read_npz
-from bitweigh.io._paths import PathLike, need_files
+from bitweigh.io import read, read_npy, read_npz
+from bitweigh_experiments.arguments import as_integer
 from bitweigh_experiments.datasets.dataset import Dataset
+from bitweigh_experiments.datasets.files import PathLike, need_files
 from bitweigh_experiments.datasets.splits import as_seed, by_class
 
 __all__ = ["gist1m", "places205", "sift1b", "sift1m"]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh._checks import as_integer
-from bitweigh.io._files import read_npy, read_npz
-from bitweigh.io._paths import PathLike, need_files
+from bitweigh.io import read_npy, read_npz
+from bitweigh_experiments.arguments import as_integer
 from bitweigh_experiments.datasets.dataset import Dataset
+from bitweigh_experiments.datasets.files import PathLike, need_files
 from bitweigh_experiments.datasets.splits import as_seed, by_group
 
 __all__ = ["cifar", "dsift", "dsift512", "glove"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh._checks import as_integer
 from bitweigh.typing import Ids
+from bitweigh_experiments.arguments import as_integer
 
 __all__ = ["as_seed", "by_class", "by_group"]
 

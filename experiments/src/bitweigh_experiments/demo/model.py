@@ -31,7 +31,7 @@ def load_model() -> Model:
         wordllama = importlib.import_module("wordllama")
     except ModuleNotFoundError:
         raise ImportError(
-            "the demo needs wordllama (Python 3.11 to 3.13): pip install 'bitweigh[demo]'"
+            "the demo needs wordllama (Python 3.11 to 3.13): pip install bitweigh-experiments"
         ) from None
     # Its default cache folder has no model yet and would be filled from the network.
     own = Path(str(wordllama.__file__)).parent

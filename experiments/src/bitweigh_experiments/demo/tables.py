@@ -27,7 +27,7 @@ def console_for(plain: bool) -> Console:
     try:
         from rich.console import Console
     except ModuleNotFoundError:
-        raise ImportError("the demo needs rich: pip install 'bitweigh[demo]'") from None
+        raise ImportError("the demo needs rich: pip install bitweigh-experiments") from None
     return Console(highlight=False, no_color=plain, emoji=False, markup=False)
 
 

@@ -25,10 +25,12 @@ from bitweigh_experiments.reproduce.groups import (
 from bitweigh_experiments.reproduce.published import PAPER
 from bitweigh_experiments.reproduce.results import Results
 
-__all__ = ["Claim", "claims"]
+__all__ = ["Claim", "claims", "clearest_first"]
 
 # Precisions are the same where they differ by less than half of the last digit that is printed.
 SAME = 0.00005
+# The share of settings from which on a claim mostly holds.
+MOST = 0.9
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Claim:
     """The other settings, with their numbers."""
     evidence: str
     """One line with numbers, ours and the paper's."""
+
+    @property
+    def mostly(self) -> bool:
+        """Whether it holds in at least nine of ten settings but not in all."""
+        return MOST * self.of <= self.held < self.of
 
 
 _Figures: TypeAlias = Sequence[float]
@@ -70,6 +77,11 @@ class _Check(NamedTuple):
 def claims(results: Results) -> list[Claim]:
     """Judge every claim."""
     return [_judge(check, results) for check in _checks()]
+
+
+def clearest_first(judged: Iterable[Claim]) -> list[Claim]:
+    """Claims that hold, then others by the share of settings in which they do, unmeasured last."""
+    return sorted(judged, key=lambda claim: -claim.held / claim.of if claim.of else 1.0)
 
 
 def _judge(check: _Check, results: Results) -> Claim:

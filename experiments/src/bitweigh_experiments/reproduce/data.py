@@ -2,13 +2,13 @@
 
 Which stand-in a set gets: Places205, features with labels, gets the CIFAR-10 features; GIST1M and
 SIFT1B get rows drawn like dense SIFT descriptors, of 512 and 128 dimensions. Without any folder all
-three are made from scikit-learn's digits, which is enough to see the program work.
+three are generated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +19,13 @@ from bitweigh_experiments import datasets
 from bitweigh_experiments.datasets import Dataset
 from bitweigh_experiments.reproduce.results import EXTRA_ROLES, ROLES, DataFacts
 
-__all__ = ["DIGITS", "Scale", "Stage", "roles_in", "set_stage"]
+__all__ = ["GENERATED", "Scale", "Stage", "roles_in", "set_stage"]
 
-DIGITS = "scikit-learn's digits"
+GENERATED = "generated"
 """In the name of every set that needs no folder."""
 
 DRAWN_ROWS = 1_000_000
-ROWS_PER_CLUSTER = 100
+CLUSTERS, ROWS_PER_CLUSTER = 512, 100
 TRUE_NEIGHBOURS = 1000  # "the top 1000 identifiers selected by linear scan"
 ROWS_IN_PAPER = {"Places205": 1_025_000, "GIST1M": 1_000_000, "SIFT1B": 1_000_000_000}
 
@@ -87,7 +87,7 @@ def _dataset(role: str, folder: Path | None, scale: Scale) -> tuple[Dataset, boo
         for mark, load in _STAND_INS[role]:
             if (folder / mark).exists():
                 return load(folder, scale), False
-    return _digits(role, scale), False
+    return _generated(role, scale), False
 
 
 def _places(folder: Path, scale: Scale) -> Dataset:
@@ -119,41 +119,31 @@ def _glove(folder: Path, scale: Scale) -> Dataset:
 
 def _like_dsift(folder: Path, scale: Scale) -> Dataset:
     rows = datasets.dsift(folder, seed=scale.seed).base
-    return _drawn("mixture fitted on dense SIFT", rows, scale, 512)
+    return _drawn("mixture fitted on dense SIFT", rows, scale)
 
 
 def _like_dsift512(folder: Path, scale: Scale) -> Dataset:
     rows = datasets.dsift512(folder, seed=scale.seed).base
-    return _drawn("mixture fitted on dense SIFT, four side by side", rows, scale, 512)
+    return _drawn("mixture fitted on dense SIFT, four side by side", rows, scale)
 
 
-def _digits(role: str, scale: Scale) -> Dataset:
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise ImportError(
-            "without a folder of data the stand-ins are made from scikit-learn's digits: "
-            "pip install 'bitweigh[cli]', or give --data"
-        ) from None
-    images, labels = load_digits(return_X_y=True)
-    if role != "Places205":
-        return _drawn(f"mixture fitted on {DIGITS}", images, scale, 512)
-    order = np.random.default_rng(scale.seed).permutation(len(images))
-    rows, queries = np.split(order, [-min(scale.n_queries, len(images) // 4)])
-    data = Dataset(
-        DIGITS,
-        images[rows].astype(np.float32),
-        images[queries].astype(np.float32),
-        labels=labels[rows],
-        query_labels=labels[queries],
+def _generated(role: str, scale: Scale) -> Dataset:
+    """Descriptors that need no file: with labels for Places205, of 512 dimensions for GIST1M."""
+    long = role == "GIST1M"
+    data = datasets.descriptors(
+        scale.max_rows or DRAWN_ROWS,
+        512 if long else 128,
+        n_queries=scale.n_queries,
+        labelled=role == "Places205",
+        seed=scale.seed,
     )
-    return _cut(data, scale)
+    return replace(data, name=f"{data.name} of 512 dimensions") if long else data
 
 
-def _drawn(name: str, rows: NDArray[np.generic], scale: Scale, n_clusters: int) -> Dataset:
+def _drawn(name: str, rows: NDArray[np.generic], scale: Scale) -> Dataset:
     n = scale.max_rows or DRAWN_ROWS
     fitted = rows[: 2 * n]  # few rows are soon drawn: the fit should not take longer
-    clusters = min(n_clusters, max(1, len(fitted) // ROWS_PER_CLUSTER))
+    clusters = min(CLUSTERS, max(1, len(fitted) // ROWS_PER_CLUSTER))
     generator = datasets.MixtureGenerator(clusters, scale.seed).fit(fitted)
     return Dataset(name, generator.sample(n), generator.queries(scale.n_queries, among=n))
 

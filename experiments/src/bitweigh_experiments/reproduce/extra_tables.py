@@ -55,7 +55,8 @@ def _grids(results: Results) -> Iterator[Table]:
                 yield Table(
                     number=0,
                     label=_label("grid", role, hasher, weigher),
-                    title=f"All of {role} with {hasher} and {weigher}{here(results, role)}",
+                    title=f"All of {results.name_of(role)} with {hasher} and {weigher}"
+                    f"{here(results, role)}",
                     head_names=("bits", "K", "method"),
                     columns=tuple(_GRID.values()),
                     rows=tuple(_grid_row(cell) for cell in cells),
@@ -90,7 +91,8 @@ def _sweeps(results: Results) -> Iterator[Table]:
         yield Table(
             number=0,
             label=_label("sweep", role),
-            title=f"Time in ms by number of tables m on {role}{here(results, role)}",
+            title=f"Time in ms by number of tables m on {results.name_of(role)}"
+            f"{here(results, role)}",
             head_names=("hasher", "weigher", "bits", "K", "method"),
             columns=tuple(f"m = {m}" for m in tried),
             rows=tuple(
@@ -114,7 +116,8 @@ def _ambiguities(results: Results) -> Iterator[Table]:
         yield Table(
             number=0,
             label=_label("ambiguity", role),
-            title=f"Codes at the distance of the K-th nearest on {role}{here(results, role)}",
+            title=f"Codes at the distance of the K-th nearest on {results.name_of(role)}"
+            f"{here(results, role)}",
             head_names=("hasher", "weigher", "bits", "K"),
             columns=("Hamming distance", "weighted distance"),
             rows=tuple(

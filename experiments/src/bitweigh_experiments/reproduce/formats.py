@@ -22,10 +22,10 @@ def three_digits(value: float) -> str:
 
 
 def spelled(
-    role: str, hasher: str, weigher: str, bits: int | None = None, k: int | None = None
+    name: str, hasher: str, weigher: str, bits: int | None = None, k: int | None = None
 ) -> str:
     """A setting in words: "GIST1M, LSH, Asym, 32 bits, 10-NN"."""
-    parts = [role, hasher, weigher]
+    parts = [name, hasher, weigher]
     if bits is not None:
         parts.append(f"{bits} bits")
     if k is not None:

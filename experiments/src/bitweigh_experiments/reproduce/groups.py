@@ -30,7 +30,7 @@ def methods_at(measure: str, *methods: str, same_m: bool = False) -> Groups:
             figures = _figures(cells, measure, methods)
             if figures and not (same_m and len({cells[method].m for method in methods}) > 1):
                 names = tuple(_named(cells[method], measure) for method in methods)
-                yield Group(spelled(*setting), names, figures)
+                yield Group(spelled(results.name_of(setting[0]), *setting[1:]), names, figures)
 
     return groups
 
@@ -46,7 +46,7 @@ def mean_over_k(measure: str, *methods: str) -> Groups:
                 known.setdefault(setting[:4], []).append(figures)
         for where, by_k in known.items():
             means = tuple(sum(of_one) / len(by_k) for of_one in zip(*by_k, strict=True))
-            yield Group(spelled(*where), methods, means)
+            yield Group(spelled(results.name_of(where[0]), *where[1:]), methods, means)
 
     return groups
 
@@ -60,7 +60,7 @@ def along(axis: str, measure: str, method: str) -> Groups:
             value = getattr(cell, measure)
             if cell.method == method and value is not None:
                 fixed = {"k": {"bits": cell.bits}, "bits": {"k": cell.k}}[axis]
-                where = spelled(cell.role, cell.hasher, cell.weigher, **fixed)
+                where = spelled(results.name_of(cell.role), cell.hasher, cell.weigher, **fixed)
                 known.setdefault(where, {})[getattr(cell, axis)] = value
         for where, by_step in known.items():
             if len(by_step) > 1:
@@ -75,7 +75,7 @@ def along(axis: str, measure: str, method: str) -> Groups:
 def ties(results: Results) -> Iterator[Group]:
     """Codes at the K-th weighted distance and at the K-th Hamming distance."""
     for one in results.ambiguity:
-        where = spelled(one.role, one.hasher, one.weigher, one.bits, one.k)
+        where = spelled(results.name_of(one.role), one.hasher, one.weigher, one.bits, one.k)
         yield Group(where, ("weighted", "Hamming"), (one.weighted_ties, one.hamming_ties))
 
 

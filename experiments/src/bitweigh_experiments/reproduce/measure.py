@@ -14,11 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bitweigh
-from bitweigh import paper
-from bitweigh._results import SearchResult
+from bitweigh import SearchResult, paper
 from bitweigh.evaluation import Truth, precision_at_k, speed_up
 from bitweigh.typing import Codes
-from bitweigh_experiments.reproduce.methods import CostArray, Method, Methods, seconds_per_query
+from bitweigh_experiments.reproduce.methods import (
+    Answer,
+    CostArray,
+    Method,
+    Methods,
+    seconds_per_query,
+)
 from bitweigh_experiments.reproduce.results import KS, Ambiguity, Cell, SweepPoint
 
 __all__ = ["Effort", "Setting", "measure"]
@@ -131,9 +136,10 @@ def _answered(setting: Setting, method: Method, k: int, expected: SearchResult, 
     queries = setting.queries_for(method)
     if method.name.startswith("PQTable"):
         queries = queries[:timed]
+    found: Answer
     if method.index is not None:
         answer = method.index.search(queries, k)
-        found, counts = SearchResult(*answer), answer.stats
+        found, counts = answer, answer.stats
         cell = replace(
             cell,
             m=method.index.m,
@@ -155,7 +161,7 @@ def _answered(setting: Setting, method: Method, k: int, expected: SearchResult, 
     return replace(cell, queries=len(queries))
 
 
-def _compare(setting: Setting, method: Method, found: SearchResult, expected: SearchResult) -> None:
+def _compare(setting: Setting, method: Method, found: Answer, expected: SearchResult) -> None:
     """Exact methods must return the definition's distances; ids may differ where they tie."""
     nq, k = found.distances.shape
     sizes = np.abs(setting.costs[:nq]).max(axis=2).sum(axis=1)[:, np.newaxis]

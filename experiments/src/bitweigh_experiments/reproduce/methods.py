@@ -7,20 +7,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import log2
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 import bitweigh
-from bitweigh import paper
-from bitweigh._results import SearchResult
-from bitweigh.paper._tables import MAX_KEY_BITS, SplitIndex
+from bitweigh import SearchResult, paper
 from bitweigh.typing import Codes
 
 __all__ = ["CostArray", "Method", "Methods", "Trial", "seconds_per_query"]
 
 CostArray = NDArray[np.float64]
-Search = Callable[[CostArray, int], SearchResult]
+Answer = SearchResult | paper.PaperResult
+Search = Callable[[CostArray, int], Answer]
+SplitIndex: TypeAlias = paper.MIH | paper.MIWQ | paper.PQTable
+"""Codes cut into m substrings, with a table for each."""
+MAX_KEY_BITS = 32  # of a substring in those tables
 # Bits of a substring beyond log2 n, with several tables and with one.
 SPARSE_BITS, SINGLE_SPARSE_BITS = 6, 16
 

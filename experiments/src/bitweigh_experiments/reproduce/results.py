@@ -148,6 +148,13 @@ class Results:
     sweeps: list[SweepPoint] = field(default_factory=list)
     ambiguity: list[Ambiguity] = field(default_factory=list)
 
+    def name_of(self, role: str) -> str:
+        """What to call a set of the paper: its name only where it was searched itself."""
+        for facts in self.data:
+            if facts.role == role:
+                return role if facts.genuine else facts.name
+        return role
+
     def cell(
         self, role: str, hasher: str, weigher: str, bits: int, k: int, method: str
     ) -> Cell | None:

@@ -55,16 +55,21 @@ def shown(cell: Cell | None, measure: str) -> str:
 
 
 def here(results: Results, role: str) -> str:
-    """What a title adds where the rows searched are not the paper's: " (here: ...)" or nothing."""
+    """What a title adds after the name of the set, where the rows are not the paper's; or nothing.
+
+    Such as " (n = 100,000; the paper: SIFT1B, n = 1,000,000,000)".
+    """
     facts = _facts(results, role)
     if facts is None:
-        return " (here: on data of which nothing is known)"
+        return " (on data of which nothing is known)"
     if role not in ROLES:
-        return f" (not in the paper: {facts.name}, n = {facts.n:,})"
-    parts = [] if facts.genuine else [facts.name]
+        return f" (not in the paper, n = {facts.n:,})"
+    if facts.genuine and facts.n == facts.n_paper:
+        return ""
+    paper = [] if facts.genuine else [role]
     if facts.n != facts.n_paper:
-        parts.append(f"n = {facts.n:,} instead of {facts.n_paper:,}")
-    return f" (here: {', '.join(parts)})" if parts else ""
+        paper.append(f"n = {facts.n_paper:,}")
+    return f" (n = {facts.n:,}; the paper: {', '.join(paper)})"
 
 
 def about_data(results: Results, role: str) -> str:

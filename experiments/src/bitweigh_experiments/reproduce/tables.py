@@ -40,7 +40,8 @@ def _table(results: Results, table: PaperTable) -> Table:
     return Table(
         number=table.number,
         label=table.label,
-        title=table.caption + here(results, table.role),
+        title=table.caption.replace(table.role, results.name_of(table.role))
+        + here(results, table.role),
         head_names=head_names,
         columns=columns,
         rows=rows,

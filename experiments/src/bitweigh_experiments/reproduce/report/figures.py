@@ -97,8 +97,8 @@ FIGURES = (
     Figure(
         "work",
         "Candidates and buckets",
-        "What the paper's Fig. 2 shows for SIFT1B: how many codes MIWQ and MIH compare and how "
-        "many buckets they look into, empty ones included.",
+        "How many codes MIWQ and MIH compare and how many buckets they look into, empty ones "
+        "included; the paper's Fig. 2 shows it for its SIFT1B.",
         ("MIH", "MIWQ"),
         ((CANDIDATES, True), (BUCKETS, True)),
     ),
@@ -143,7 +143,7 @@ def charts_of(results: Results, setting: Setting, figure: Figure, role: str) -> 
         ]
         for source in (results, PAPER)
     )
-    title = f"{figure.title}: {role}, {' and '.join(setting)}"
+    title = f"{figure.title}: {results.name_of(role)}, {' and '.join(setting)}"
     charts = [
         _chart(ours, papers, measure, against_k, title) for measure, against_k in figure.charts
     ]
@@ -205,7 +205,7 @@ def _figure(results: Results, setting: Setting, figure: Figure, level: int) -> s
         methods.update(method for chart in charts for method in chart.series)
         drawn = "".join(draw(chart, f"{name}-{len(rows)}-{i}") for i, chart in enumerate(charts))
         rows.append(
-            f'<div class="whole"><h{level + 1}>{escape(role)}</h{level + 1}>'
+            f'<div class="whole"><h{level + 1}>{escape(results.name_of(role))}</h{level + 1}>'
             f'<div class="charts">{drawn}</div></div>'
         )
     if not rows:

@@ -59,7 +59,7 @@ def _largest_speed_up(results: Results) -> Headline | None:
     if not factors:
         return None
     factor, cell = max(factors, key=lambda pair: pair[0])
-    where = spelled(cell.role, cell.hasher, cell.weigher, cell.bits, cell.k)
+    where = spelled(results.name_of(cell.role), cell.hasher, cell.weigher, cell.bits, cell.k)
     return Headline(
         f"{three_digits(factor)}\u00d7",
         f"is the largest speed-up of MIWQ over Linear Scan: {where}",
@@ -93,6 +93,9 @@ def _claims(judged: Sequence[Claim]) -> Headline | None:
     measured = [claim.holds for claim in judged if claim.holds is not None]
     if not measured:
         return None
+    mostly = sum(claim.mostly for claim in judged)
     left = len(judged) - len(measured)
+    more = f", {mostly} more in at least nine of ten" if mostly else ""
     rest = f"; {left} not measured" if left else ""
-    return Headline(f"{sum(measured)} of {len(measured)}", f"claims hold in every setting{rest}")
+    text = f"claims hold in every setting{more}{rest}"
+    return Headline(f"{sum(measured)} of {len(measured)}", text)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from io_cases import real_data, some_rows, write_vecs
+
 from bitweigh_experiments import datasets
 from bitweigh_experiments.datasets import Dataset
-from datasets_cases import real_data, some_rows, write_vecs
 
 TEXMEX: list[tuple[Callable[[Path], Dataset], str, int]] = [
     (datasets.gist1m, "gist", 960),

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from io_cases import real_data
+from numpy.typing import NDArray
+
 from bitweigh_experiments.datasets import Dataset, MixtureGenerator, dsift, dsift512
 from bitweigh_experiments.datasets.kmeans import cluster, nearest
-from datasets_cases import real_data
-from numpy.typing import NDArray
 
 Rows = NDArray[np.float32]
 

@@ -9,11 +9,12 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+
 from bitweigh_experiments.reproduce.claims import Claim, claims
-from bitweigh_experiments.reproduce.data import DIGITS
+from bitweigh_experiments.reproduce.data import GENERATED
 from bitweigh_experiments.reproduce.report import write_report
 from bitweigh_experiments.reproduce.report.charts import Axis, Chart, Reading, css_class, draw
-from bitweigh_experiments.reproduce.report.figures import FIGURES, charts_of
+from bitweigh_experiments.reproduce.report.figures import FIGURES, charts_of, figures
 from bitweigh_experiments.reproduce.report.headline import headlines
 from bitweigh_experiments.reproduce.report.scales import scale_for
 from bitweigh_experiments.reproduce.results import (
@@ -166,14 +167,14 @@ def test_machine_settings_and_command_are_on_the_page(tmp_path: Path) -> None:
     assert "bitweigh paper reproduce --quick --data DIR --seed 7" in text
 
 
-FROM_DIGITS = DataFacts("SIFT1B", f"mixture of {DIGITS}", False, 10, 10, 64, 5, "same label")
+NO_FILES = DataFacts("SIFT1B", f"{GENERATED} rows", False, 10, 10, 64, 5, "same label")
 
 
 @pytest.mark.parametrize(
     ("settings", "options"),
     [
         ({"quick": False, "tables": "all", "max_rows": None, "queries": 1000}, ""),
-        ({"quick": True, "tables": "all", "max_rows": 10_000, "queries": 100}, " --quick"),
+        ({"quick": True, "tables": "all", "max_rows": 100_000, "queries": 200}, " --quick"),
         ({"quick": False, "tables": "1, 3, 8"}, " --tables 1,3,8"),
         ({"quick": False, "max_rows": 10_000, "queries": 100}, " --rows 10000 --queries 100"),
         ({"quick": True, "max_rows": 5000, "seed": 0}, " --quick --rows 5000 --seed 0"),
@@ -183,14 +184,14 @@ FROM_DIGITS = DataFacts("SIFT1B", f"mixture of {DIGITS}", False, 10, 10, 64, 5, 
 def test_the_command_has_the_options_that_were_used(
     settings: dict[str, object], options: str, tmp_path: Path
 ) -> None:
-    content, _ = page_of(Results({}, settings, data=[FROM_DIGITS]), tmp_path)
+    content, _ = page_of(Results({}, settings, data=[NO_FILES]), tmp_path)
     assert f"<code>bitweigh paper reproduce{options}</code>" in content
 
 
 def test_the_settings_are_told_in_words(tmp_path: Path) -> None:
     settings = {"tables": "1, 3", "max_rows": None, "queries": 50}
     text = page_of(Results({}, settings), tmp_path)[1].text
-    assert "tables of the paper 1, 3 most rows no limit queries of each set 50" in text
+    assert "tables of the paper 1, 3 max rows no limit queries of each set 50" in text
 
 
 def test_every_table_is_on_the_page_with_its_figures(tmp_path: Path) -> None:
@@ -349,6 +350,30 @@ def test_the_head_names_the_largest_speed_up_of_miwq_and_where_it_is(tmp_path: P
     assert "123\u00d7 is the largest speed-up of MIWQ over Linear Scan: GIST1M, LSH, Asym, " in text
 
 
+def test_a_stand_in_is_never_called_by_the_name_of_the_papers_set() -> None:
+    drawn = DataFacts("SIFT1B", "drawn rows", False, 9, 10**9, 128, 5, "Euclidean top 1000")
+    cells = [
+        Cell("SIFT1B", "LSH", "Asym", 32, 1, "MIWQ", ms=1.0, speed_up=2.0),
+        Cell("SIFT1B", "LSH", "Asym", 32, 1, "Linear Scan", ms=0.5, speed_up=1.0),
+    ]
+    results = Results({}, {}, data=[drawn], cells=cells)
+    (largest, *_) = headlines(results, [])
+    assert largest.text.endswith(": drawn rows, LSH, Asym, 32 bits, 1-NN")
+    (faster,) = [one for one in claims(results) if one.text.startswith("MIWQ is faster")]
+    assert faster.exceptions[0].startswith("drawn rows, LSH")
+    drawn_charts, _ = figures(results)
+    assert "drawn rows" in drawn_charts
+    assert "SIFT1B" not in drawn_charts.replace("for its SIFT1B", "")
+
+
+def test_the_page_opens_with_the_claims_that_hold(tmp_path: Path) -> None:
+    content, _ = page_of(make_results(), tmp_path)
+    verdicts = re.findall(r'<li class="(holds|mostly|fails|open)">', content)
+    assert set(verdicts) >= {"holds", "open"}
+    order = ["holds", "mostly", "fails", "open"]
+    assert verdicts == sorted(verdicts, key=order.index)
+
+
 def test_the_head_counts_settings_of_equal_precision() -> None:
     results = make_results()
     cells = [
@@ -368,6 +393,12 @@ def test_the_head_counts_who_is_faster_among_what_was_measured() -> None:
     numbers = head_numbers(results)
     assert numbers["settings have MIWQ faster than Linear Scan"] == "6 of 6"
     assert numbers["settings have this library's index faster than MIWQ"] == "0 of 6"
+
+
+def test_the_head_counts_claims_that_mostly_hold() -> None:
+    judged = [Claim("a", held == 10, held, 10, (), "") for held in (10, 9, 9, 8)]
+    text = "claims hold in every setting, 2 more in at least nine of ten"
+    assert head_numbers(make_results(), judged)[text] == "1 of 4"
 
 
 def test_the_head_counts_claims_that_hold() -> None:

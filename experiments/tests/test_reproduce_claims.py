@@ -6,10 +6,11 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from bitweigh_experiments.reproduce.claims import Claim, claims
+from reproduce_cases import MAIN, a_run
+
+from bitweigh_experiments.reproduce.claims import Claim, claims, clearest_first
 from bitweigh_experiments.reproduce.published import PAPER, TABLES, Key, printed
 from bitweigh_experiments.reproduce.results import KS, Ambiguity, Cell, Results
-from reproduce_cases import MAIN, a_run
 
 
 def the_paper_but(key: Key, **changes: float) -> Results:
@@ -155,7 +156,7 @@ def test_fewer_candidates_and_fewer_buckets_are_two_claims() -> None:
     run = a_run(counted("MIWQ", 10, 50), counted("MIH", 20, 50, m=3))
     assert claim(run, "MIWQ probes fewer buckets").holds is True
     assert claim(run, "MIWQ compares fewer candidates").exceptions == (
-        "Places205, LSH, Asym, 32 bits, 1-NN: MIWQ (m = 2) 50.0, MIH (m = 3) 50.0",
+        "CIFAR-10 features, LSH, Asym, 32 bits, 1-NN: MIWQ (m = 2) 50.0, MIH (m = 3) 50.0",
     )
 
 
@@ -182,3 +183,19 @@ def test_the_evidence_has_our_range_and_the_papers() -> None:
     )
     evidence = claim(run, "MIWQ takes about the time of MIH").evidence
     assert evidence.endswith("1.50 to 1.50 here, 1.00 to 2.70 (60 of 60) in the paper")
+
+
+def test_claims_that_hold_come_first_and_unmeasured_ones_last() -> None:
+    def judged(text: str, held: int, of: int) -> Claim:
+        return Claim(text, held == of if of else None, held, of, (), "")
+
+    mixed = [judged("open", 0, 0), judged("fails", 1, 4), judged("mostly", 9, 10)]
+    mixed += [judged("holds", 3, 3), judged("never", 0, 2), judged("holds too", 1, 1)]
+    assert [claim.text for claim in clearest_first(mixed)] == [
+        "holds",
+        "holds too",
+        "mostly",
+        "fails",
+        "never",
+        "open",
+    ]

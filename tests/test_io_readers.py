@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from datasets_cases import BIN_DTYPES, DTYPES, real_data, some_rows, write_bin, write_vecs
 from hypothesis import given
 from hypothesis import strategies as st
+from io_cases import BIN_DTYPES, DTYPES, real_data, some_rows, write_bin, write_vecs
 
 from bitweigh import io
 

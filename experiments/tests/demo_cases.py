@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
 from bitweigh_experiments.demo.model import Floats, Model
 
 N_DIMS = 48

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from demo_cases import N_DIMS, sentences, words_as_vectors
+
 from bitweigh_experiments.demo import cache, collection, compare
 from bitweigh_experiments.demo.collection import Collection, as_unit
 from bitweigh_experiments.demo.model import Floats
-from demo_cases import N_DIMS, sentences, words_as_vectors
 
 
 @pytest.fixture

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from io_cases import some_rows, write_vecs
+
+from bitweigh import paper
+from bitweigh._results import SearchResult
 from bitweigh_experiments.reproduce import Plan, Results, reproduce
 from bitweigh_experiments.reproduce import measure as measuring
 from bitweigh_experiments.reproduce import methods as searching
 from bitweigh_experiments.reproduce import run as running
-from bitweigh_experiments.reproduce.data import DIGITS, Scale, roles_in, set_stage
+from bitweigh_experiments.reproduce.data import GENERATED, Scale, Stage, roles_in, set_stage
 from bitweigh_experiments.reproduce.measure import Effort, Setting
 from bitweigh_experiments.reproduce.results import EXTRA_ROLES, KS, METHODS, ROLES, Cell, DataFacts
-from datasets_cases import some_rows, write_vecs
-
-from bitweigh import paper
-from bitweigh._results import SearchResult
 
 SMALL = Scale(max_rows=1000, n_queries=20)
 LITTLE = Effort(timed_queries=20, rounds=2, turn_seconds=0.001)
@@ -192,13 +192,13 @@ def test_itq_leaves_out_codes_with_more_bits_than_dimensions(
 
     monkeypatch.setattr(running, "measure", remember)
     monkeypatch.setattr(running, "roles_in", lambda _: ("Places205",))
-    reproduce(Plan(scale=SMALL), ignore)  # all tables; digits have 64 dimensions
+    reproduce(Plan(scale=SMALL), ignore)  # all tables; 128 dimensions
     bits = defaultdict(set)
     for setting in seen:
         bits[setting.hasher, setting.weigher].add(setting.bits)
     for weigher in ("Asym", "Wh"):
         assert bits["LSH", weigher] == {32, 64, 128, 256}
-        assert bits["ITQ", weigher] == {32, 64}
+        assert bits["ITQ", weigher] == {32, 64, 128}
 
 
 def too_far(found: SearchResult) -> SearchResult:
@@ -326,11 +326,39 @@ def test_stand_ins_are_recognised(
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_digits_stand_in_for_sets_that_the_folder_lacks(role: str, tmp_path: Path) -> None:
+def test_generated_rows_stand_in_for_sets_that_the_folder_lacks(role: str, tmp_path: Path) -> None:
     name, genuine, n = staged(role, tmp_path)
-    assert DIGITS in name
+    assert GENERATED in name
     assert not genuine
     assert n == 1000
+
+
+def test_no_two_generated_sets_have_one_name(tmp_path: Path) -> None:
+    assert len({staged(role, tmp_path)[0] for role in ROLES}) == len(ROLES)
+
+
+def test_a_quick_run_has_a_hundred_thousand_rows_and_short_codes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[str, int]] = []
+    told: list[str] = []
+
+    def staged_small(role: str, folder: Path | None, scale: Scale) -> Stage:
+        assert scale.max_rows == 100_000
+        return set_stage(role, folder, SMALL)
+
+    def remember(setting: Setting, _: Effort) -> tuple[list[Any], list[Any], list[Any]]:
+        seen.append((setting.role, setting.bits))
+        return [], [], []
+
+    monkeypatch.setattr(running, "set_stage", staged_small)
+    monkeypatch.setattr(running, "measure", remember)
+    reproduce(Plan.of(quick=True), lambda _, doing: told.append(doing))
+    assert set(seen) == {(role, bits) for role in ("Places205", "SIFT1B") for bits in (32, 64)}
+    # Steps are named by the data that is measured, not by the set that it stands in for.
+    steps = [one for one in told if " bits" in one]
+    assert len(steps) == len(seen)
+    assert all(one.startswith("generated descriptors") for one in steps)
 
 
 def test_the_papers_own_sets_go_before_stand_ins(tmp_path: Path) -> None:

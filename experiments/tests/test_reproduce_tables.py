@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from reproduce_cases import MAIN, STAND_IN, a_run
+
 from bitweigh_experiments.reproduce.csv_file import write_csv
 from bitweigh_experiments.reproduce.formats import MISSING, percent, three_digits
 from bitweigh_experiments.reproduce.published import PAPER, TABLES
 from bitweigh_experiments.reproduce.results import Ambiguity, Cell, DataFacts, Results, SweepPoint
 from bitweigh_experiments.reproduce.tables import Table, extra_tables, tables
-from reproduce_cases import MAIN, STAND_IN, a_run
 
 
 def only(made: list[Table]) -> Table:
@@ -123,15 +124,18 @@ def test_a_table_number_that_the_paper_does_not_have_is_refused() -> None:
     [
         (
             STAND_IN,
-            "Precision on Places205 (here: CIFAR-10 features, n = 59,000 instead of 1,025,000)",
+            "Precision on CIFAR-10 features (n = 59,000; the paper: Places205, n = 1,025,000)",
         ),
         (
             replace(STAND_IN, name="Places205", genuine=True),
-            "Precision on Places205 (here: n = 59,000 instead of 1,025,000)",
+            "Precision on Places205 (n = 59,000; the paper: n = 1,025,000)",
         ),
-        (replace(STAND_IN, n=1_025_000), "Precision on Places205 (here: CIFAR-10 features)"),
+        (
+            replace(STAND_IN, n=1_025_000),
+            "Precision on CIFAR-10 features (n = 1,025,000; the paper: Places205)",
+        ),
         (replace(STAND_IN, n=1_025_000, genuine=True), "Precision on Places205"),
-        (None, "Precision on Places205 (here: on data of which nothing is known)"),
+        (None, "Precision on Places205 (on data of which nothing is known)"),
     ],
 )
 def test_the_title_says_what_differs_from_the_papers_data(
@@ -158,7 +162,10 @@ def test_the_grid_has_a_line_per_cell_in_the_order_of_bits_k_and_method() -> Non
     first, second = extra_tables(run)
     assert (first.number, second.number) == (17, 18)
     assert (first.label, second.label) == ("grid-places205-lsh-asym", "grid-places205-itq-asym")
-    assert "n = 59,000 instead of 1,025,000" in first.title
+    assert first.title == (
+        "All of CIFAR-10 features with LSH and Asym "
+        "(n = 59,000; the paper: Places205, n = 1,025,000)"
+    )
     assert list(lines(first)) == [
         ("32", "1", "Baseline"),
         ("32", "10", "MIWQ"),
@@ -173,7 +180,8 @@ def test_the_grid_has_a_line_per_cell_in_the_order_of_bits_k_and_method() -> Non
 def test_a_set_that_the_paper_does_not_have_says_so() -> None:
     glove = DataFacts("GloVe", "GloVe words", False, 341_000, 341_000, 100, 1_000, "same label")
     run = a_run(Cell("GloVe", "LSH", "Asym", 32, 1, "MIWQ", ms=1.0), data=[glove])
-    assert only(extra_tables(run)).title.endswith("(not in the paper: GloVe words, n = 341,000)")
+    title = "All of GloVe words with LSH and Asym (not in the paper, n = 341,000)"
+    assert only(extra_tables(run)).title == title
     assert tables(run) == []
 
 

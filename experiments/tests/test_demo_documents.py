@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from bitweigh_experiments.demo import debian, documents, samples, stdlib
 from bitweigh_experiments.demo.document import Document
 

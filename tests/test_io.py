@@ -1,4 +1,4 @@
-"""Datasets: choice by ending, npy, npz, HDF5 and parquet, and what a Dataset checks."""
+"""bitweigh.io: choice by ending, npy, npz, HDF5 and parquet."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import bitweigh_experiments.datasets
 import numpy as np
 import pytest
-from bitweigh_experiments import datasets
-from datasets_cases import some_rows, write_vecs
+from io_cases import some_rows, write_vecs
 
 from bitweigh import io
-
-
-def test_every_public_name_has_an_example() -> None:
-    for name in datasets.__all__:
-        assert ">>>" in getattr(datasets, name).__doc__, name
 
 
 def test_an_unknown_ending(tmp_path: Path) -> None:
@@ -229,27 +222,7 @@ def test_hostile_parquet_files(tmp_path: Path) -> None:
             io.read(tmp_path / "cut.parquet")
 
 
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        ({"queries": np.zeros((2, 5))}, r"queries must be \(n, d\) with the d of base"),
-        ({"learn": np.zeros(4)}, "learn must be"),
-        ({"neighbours": np.zeros((3, 1), dtype=int)}, "neighbours must be 2 long, got 3"),
-        ({"neighbours": np.full((2, 1), 6)}, "must be rows of base, 0 to 5, got 6 to 6"),
-        ({"neighbours": np.full((2, 1), -1)}, "got -1 to -1"),
-        ({"labels": np.zeros(5)}, "labels must be 6 long"),
-        ({"query_labels": np.zeros(6)}, "query_labels must be 2 long"),
-    ],
-)
-def test_the_parts_of_a_dataset_must_fit(parts: dict[str, Any], message: str) -> None:
-    good: dict[str, Any] = {"name": "x", "base": np.zeros((6, 4)), "queries": np.zeros((2, 4))}
-    datasets.Dataset(**good)
-    with pytest.raises(ValueError, match=message):
-        datasets.Dataset(**{**good, **parts})
-
-
 def test_nothing_that_could_download_is_imported() -> None:
-    folder = Path(bitweigh_experiments.datasets.__file__).parent
-    for path in folder.glob("*.py"):
+    for path in Path(io.__file__).parent.glob("*.py"):
         for word in ("urllib", "requests", "http", "socket", "ftplib", "subprocess"):
             assert f"import {word}" not in path.read_text(), path

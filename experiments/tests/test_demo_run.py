@@ -13,17 +13,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from demo_cases import FAKE, N_DIMS, sentences, texts_file
+from rich.console import Console
+from typer.testing import CliRunner
+
+from bitweigh._cli.app import app
 from bitweigh_experiments.demo import __main__ as module
 from bitweigh_experiments.demo import cache, collection, debian, run, tables
 from bitweigh_experiments.demo.compare import Answer, Found, Line, Summary
 from bitweigh_experiments.demo.document import Document
 from bitweigh_experiments.demo.documents import shipped
 from bitweigh_experiments.demo.model import Floats, Model
-from demo_cases import FAKE, N_DIMS, sentences, texts_file
-from rich.console import Console
-from typer.testing import CliRunner
-
-from bitweigh._cli.app import app
 
 DOCUMENTS = [
     Document("fdupes", "identifies duplicate files"),
@@ -276,7 +276,7 @@ def test_without_its_packages_it_says_in_one_line_what_to_install(package: str) 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert re.fullmatch(
-        rf"error: the demo needs {package}.*: pip install 'bitweigh\[demo\]'\n", done.stderr
+        rf"error: the demo needs {package}.*: pip install bitweigh-experiments\n", done.stderr
     )
 
 

@@ -1,0 +1,20 @@
+"""The files of a data set in a folder that the user has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+__all__ = ["PathLike", "need_files"]
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+def need_files(folder: Path, names: Iterable[str], source: str) -> None:
+    """Raise FileNotFoundError if files are missing: which ones, and where they come from."""
+    missing = [name for name in names if not (folder / name).exists()]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise FileNotFoundError(f"{folder}: {', '.join(missing)} {verb} missing: {source}")
