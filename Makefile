@@ -50,8 +50,9 @@ docs: $(VENV)/docs ## the documentation as a site, in build/docs
 	$(BIN)/python -m sphinx -q -W --keep-going -n -c docs -d build/doctrees . build/docs
 	@echo 'Open build/docs/index.html'
 
-lint: $(VENV)/test ## format and check the Python sources
+lint: $(VENV)/test ## format all sources and check those in Python
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(shell find cpp -name '*.cpp' -o -name '*.h')
 	$(BIN)/ruff check --fix .
 	$(BIN)/mypy
 

@@ -51,15 +51,21 @@ EXPERIMENT_LAYERS = [
     {"commands"},
 ]
 CPP_LAYERS = [
-    {"engine/types.h", "engine/tuning.h", "engine/float_mode.h", "engine/counters.h"},
-    {"engine/kth_smallest.h", "engine/spread_sort.h"},
+    {
+        "engine/types.h",
+        "engine/tuning.h",
+        "engine/cost_model",
+        "engine/float_mode.h",
+        "engine/counters.h",
+    },
+    {"engine/kth_smallest.h", "engine/bucket_sort.h"},
     {"engine/bits", "engine/row_mask.h", "engine/parallel.h"},
     {"engine/id_column.h"},
     {"engine/top_k.h", "engine/segment.h", "engine/id_lookup"},
     {"engine/cost_table", "engine/scan", "engine/band_table", "engine/band_query"},
     {"engine/segment_set"},
-    {"engine/bound_tables", "engine/allocate"},
-    {"engine/scan_query"},
+    {"engine/bound_tables", "engine/band_budget"},
+    {"engine/scan_query", "engine/plan"},
     {"engine/probe_query"},
     {"engine/search_request.h"},
     {"engine/tiles"},
@@ -82,6 +88,22 @@ def test_ruff_finds_nothing() -> None:
 
 def test_the_sources_are_formatted() -> None:
     tool("ruff", "format", "--check", ".")
+
+
+def test_the_cpp_sources_are_formatted() -> None:
+    command = [Path(sys.executable).parent / "clang-format", "--dry-run", "-Werror", *CPP]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"run `make lint`\n{done.stderr}"
+
+
+def test_every_cpp_source_is_built_by_cmake() -> None:
+    lists = [ROOT / "CMakeLists.txt", ROOT / "cpp/tests/CMakeLists.txt"]
+    listed = {
+        (path.parent / name).relative_to(ROOT).as_posix()
+        for path in lists
+        for name in re.findall(r"[\w/]+\.cpp", path.read_text())
+    }
+    assert listed == {path.relative_to(ROOT).as_posix() for path in CPP if path.suffix == ".cpp"}
 
 
 def test_mypy_strict_finds_nothing() -> None:

@@ -11,17 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from cpp_tests import MEMORY_SANITIZERS, run, sanitized
 from tools_needed import need_tool, skip_or_fail
 
 ROOT = Path(__file__).parent.parent
 ALL_TESTS = os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1"
 # Where memory is at stake: damaged files, and everything that happens to an index.
 TESTS = ["tests/test_hostile_files.py", "tests/test_index.py", "tests/test_life.py"]
-MEMORY = "address,undefined,float-cast-overflow"
-STRESS_TEST = ROOT / "cpp/tests/stress_test.cpp"
-ENGINE = sorted((ROOT / "cpp/engine").rglob("*.cpp"))
-FLAGS = ["-std=c++20", "-O1", "-g1", "-ffp-contract=off", "-Icpp", "-pthread"]
-WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SECONDS = 10 if ALL_TESTS else 3
 
 # For `python -c`, with the folder of the build and what to do. A module without sanitizers would
@@ -51,33 +47,18 @@ print("went on")
 """
 
 
-def run(*command: str | Path) -> str:
-    done = subprocess.run(
-        [str(part) for part in command], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
-def compiler_with(sanitizers: str, folder: Path) -> str:
-    """g++; skips or fails where a program that it builds with these does not link or start."""
+def need_linux() -> None:
     if sys.platform != "linux":
         skip_or_fail("the sanitizers are used as they are on Linux")
-    compiler = need_tool("g++")
-    source = folder / "empty.cpp"
-    source.write_text("int main() {}")
-    command = [compiler, f"-fsanitize={sanitizers}", str(source), "-o", str(folder / "empty")]
-    for step in (command, [str(folder / "empty")]):
-        if subprocess.run(step, capture_output=True, check=False).returncode != 0:
-            skip_or_fail(f"{compiler} has no -fsanitize={sanitizers} here")
-    return compiler
 
 
 @pytest.fixture(scope="module")
 def compiler(tmp_path_factory: pytest.TempPathFactory) -> str:
     if not ALL_TESTS:
         pytest.skip("takes minutes: `make test-asan` and `make test-all` run it")
-    return compiler_with(MEMORY, tmp_path_factory.mktemp("compiler"))
+    need_linux()
+    sanitized(MEMORY_SANITIZERS, tmp_path_factory.mktemp("compiler"))
+    return need_tool("g++")
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +66,7 @@ def site(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the library as it is now, built with sanitizers."""
     folder = tmp_path_factory.mktemp("site").resolve()
     settings = [
-        f"cmake.define.BITWEIGH_SANITIZE={MEMORY}",
+        f"cmake.define.BITWEIGH_SANITIZE={MEMORY_SANITIZERS}",
         f"cmake.define.CMAKE_CXX_COMPILER={compiler}",
         "install.strip=false",
         "build-dir=build/sanitized/{wheel_tag}",
@@ -140,13 +121,8 @@ def test_damaged_files_and_long_lives_stay_within_bounds(
 
 
 @pytest.mark.tools
+@pytest.mark.timeout(900)
 def test_searches_and_a_writer_do_not_race(tmp_path: Path) -> None:
-    compiler = compiler_with("thread", tmp_path)
-    program = tmp_path / "stress_test"
-    sources = [STRESS_TEST, *ENGINE]
-    said = run(compiler, *FLAGS, "-fsanitize=thread", *WARNINGS, *sources, "-o", program)
-    assert said == "", said
-    done = subprocess.run(
-        [program, str(SECONDS)], env=os.environ | {"TSAN_OPTIONS": "halt_on_error=1"}, check=False
-    )
-    assert done.returncode == 0, "a race, or an answer of no state; see above"
+    need_linux()
+    stress = sanitized("thread", tmp_path)
+    stress.run("stress_test", settings=(f"BITWEIGH_STRESS_SECONDS={SECONDS}",))

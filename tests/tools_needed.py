@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -18,7 +20,8 @@ def skip_or_fail(message: str) -> NoReturn:
 
 def need_tool(name: str) -> str:
     """The path of a program; skips or fails without it."""
-    path = shutil.which(name)
+    folders = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    path = shutil.which(name, path=os.pathsep.join(folders))
     if path is None:
         skip_or_fail(f"{name} is missing: `make tools` installs it")
     return path

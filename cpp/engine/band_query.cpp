@@ -20,8 +20,8 @@ void BandQuery::prepare(std::span<const std::uint16_t> bits, const double* flips
         weights_[static_cast<std::size_t>(place)] = weight;
         masks_[static_cast<std::size_t>(place)] = Key{1} << i;
     }
-    dearest_ = 0.0;
-    for (std::size_t j = 0; j < n_bits_; ++j) dearest_ += weights_[j];
+    max_sum_ = 0.0;
+    for (std::size_t j = 0; j < n_bits_; ++j) max_sum_ += weights_[j];
 }
 
 }  // namespace bitweigh

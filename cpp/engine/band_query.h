@@ -2,7 +2,7 @@
 //
 // The keys in reach of a limit are walked depth first, without a heap. With flip weights in
 // ascending order, every subset whose sum is within the limit is reached through subsets that are,
-// and the first bit that is too dear ends a branch, because the later ones are dearer: sums of
+// and the first bit that exceeds the limit ends a branch, because the later ones cost more: sums of
 // floats round monotonically. A sum is always added in the order of the weights, so a key has one
 // sum whoever computes it.
 #pragma once
@@ -30,8 +30,8 @@ public:
     Key cheapest() const { return cheapest_; }
     // In ascending order.
     double weight(std::size_t j) const { return weights_[j]; }
-    // The sum of the dearest key.
-    double dearest() const { return dearest_; }
+    // The sum of the most expensive key.
+    double max_sum() const { return max_sum_; }
 
     // Calls emit(key) for every key whose sum is above `above` and at most `limit`, each once,
     // until it returns false. Returns whether it went through. above < 0 includes the cheapest key.
@@ -57,7 +57,7 @@ private:
 
     std::size_t n_bits_ = 0;
     Key cheapest_ = 0;
-    double dearest_ = 0.0;
+    double max_sum_ = 0.0;
     std::array<double, max_band_bits> weights_;
     std::array<Key, max_band_bits> masks_;
 };

@@ -46,7 +46,7 @@ public:
     double offset() const { return offset_; }
     double slack() const { return slack_; }
     // The distance of the cheapest code. No code has a smaller one, to the last bit: floating-point
-    // sums round monotonically, so that a dearer bit never makes a sum smaller.
+    // sums round monotonically, so that a more expensive bit never makes a sum smaller.
     double least_distance() const { return least_distance_; }
 
     // What the flip sums of a code with distance <= `worst`, which is not +inf, add up to at most.

@@ -2,7 +2,7 @@
 // row outside them can be among the K nearest, or within the radius.
 //
 // Why it may stop. When a band was walked up to a limit, every row whose key has a sum within that
-// limit was met. A row not met in any band has a larger sum than the limit in each band that was
+// limit was seen. A row not seen in any band has a larger sum than the limit in each band that was
 // walked, and the other bits cost at least nothing: so its flip sums are at least the sum of the
 // limits. Once that exceeds worst - offset + slack, its distance exceeds `worst`.
 //
@@ -17,13 +17,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
-#include "engine/allocate.h"
 #include "engine/band_query.h"
+#include "engine/cost_model.h"
 #include "engine/cost_table.h"
 #include "engine/parallel.h"
+#include "engine/plan.h"
 #include "engine/scan_query.h"
 #include "engine/segment.h"
 #include "engine/tuning.h"
@@ -32,19 +32,11 @@ namespace bitweigh {
 
 // Scratch memory of a query. ProbeQuery sets every part of it before it reads it, but for `keys`,
 // which are empty between two queries.
-struct ProbeSpace {
+struct ProbeScratch {
     std::vector<double> flips;
     std::vector<std::uint8_t> cheap_ones;
     std::vector<BandQuery> bands;
-    Allocation allocation;
-    std::vector<double> limits;  // of each band, -inf before its first walk, then >= 0
-    std::vector<double> next;    // those of the next step
-    // What each band met in this query.
-    struct Met {
-        float keys;
-        float blocks;
-    };
-    std::vector<Met> met;
+    ProbePlan plan;
     struct BandKey {
         std::uint32_t band;
         Key key;
@@ -54,89 +46,81 @@ struct ProbeSpace {
     std::vector<Hit> hits;
 };
 
-// A ProbeSpace for the time of a search. Each thread keeps one from one search to the next, because
-// making one takes longer than a short search. A search takes it away from the thread while it
-// lasts: a search may be interrupted by another one on the same thread, from a signal handler or a
-// finaliser, which then gets a space of its own. A search that ends by an exception throws its
-// space away.
-class BorrowedProbeSpace {
+// A ProbeScratch for the time of a search. Each thread keeps one from one search to the next,
+// because making one takes longer than a short search. A search takes it away from the thread while
+// it lasts: a search may be interrupted by another one on the same thread, from a signal handler or
+// a finaliser, which then gets scratch memory of its own. A search that ends by an exception throws
+// its scratch memory away.
+class BorrowedScratch {
 public:
-    BorrowedProbeSpace();
-    ~BorrowedProbeSpace();
-    BorrowedProbeSpace(const BorrowedProbeSpace&) = delete;
-    BorrowedProbeSpace& operator=(const BorrowedProbeSpace&) = delete;
+    BorrowedScratch();
+    ~BorrowedScratch();
+    BorrowedScratch(const BorrowedScratch&) = delete;
+    BorrowedScratch& operator=(const BorrowedScratch&) = delete;
 
-    ProbeSpace& operator*() { return *space_; }
+    ProbeScratch& operator*() { return *scratch_; }
 
 private:
     int exceptions_;  // under way when it was borrowed
-    std::unique_ptr<ProbeSpace> space_;
+    std::unique_ptr<ProbeScratch> scratch_;
 };
 
 // What a search may do with segments that have bands. The answer is always the same.
 enum class Method {
-    automatic,  // probe, and scan where that turns out to be cheaper
+    automatic,  // probe, and scan where that turns out to be faster
     scan,
-    probe,  // to the end, whatever it costs
+    probe,  // to the end, however long it takes
 };
 
 // Whether the bands of a segment are to be used; not where a scan is over before probing has begun.
-bool may_probe(const Segment& segment, std::size_t n_bytes, std::size_t k, Method method,
-               const Tuning& tuning);
+bool worth_probing(const Segment& segment, std::size_t n_bytes, std::size_t k, Method method,
+                   const Tuning& tuning);
 
 class ProbeQuery {
 public:
     // `costs` is the query, n_bits x 2; `scan` keeps the nearest. The segment has bands.
     ProbeQuery(const Segment& segment, const double* costs, const CostTable& table, ScanQuery& scan,
-               ProbeSpace& space, const Tuning& tuning);
+               ProbeScratch& scratch, const Tuning& tuning);
 
-    // Meets every row that can be among the K nearest and returns true; or returns false because
-    // scanning the whole segment is cheaper than going on. With `to_the_end` it never does.
+    // Sees every row that can be among the K nearest and returns true; or returns false because
+    // scanning the whole segment is faster than going on. With `to_the_end` it never does.
     bool run(bool to_the_end, Checkpoint& checkpoint);
 
 private:
     void prepare(const double* costs);
-    bool is_too_dear();
     bool probe(Checkpoint& checkpoint);
     // Looks up how many rows the cheapest key of each band has, without reading any.
     void look_at_cheapest();
+    bool has_bound() const { return scan_.worst() < padding_distance; }
     // What the limits of the bands must exceed together before the search may end, as far as is
     // known.
-    double next_target();
-    // Brings the plans up to date: how many keys each band has by level, and what each costs.
-    void plan(double target);
-    void count(double target);
-    // The limits after the next step, from the plans; no farther than the target asks for.
-    void choose_next(double target);
-    double next_by_levels();  // returns their sum
-    void lower_next(double excess);
-    // Probes every key between the limits and the next ones; false where it has become too dear.
+    double next_target() const;
+    // Whether a scan is predicted to be faster than going on, or no bound was found in time.
+    bool exceeds_scan();
+    // Probes every key between the limits and the next ones; false where that takes too long.
     bool walk_to_next(Checkpoint& checkpoint);
     bool probe_keys(Checkpoint& checkpoint);
     // Rows that the kernel has let through, beyond those that every search has to verify.
-    double candidates_in_vain() const;
-    // Lists the blocks of the keys; false, with some of them, where they are too dear: a single
+    double verified_in_vain() const;
+    // Lists the blocks of the keys; false, with some of them, where they take too long: a single
     // bucket may hold most of the rows, which is seen only here.
     bool list_blocks();
 
     const Segment& segment_;
     const CostTable& table_;
     ScanQuery& scan_;
-    ProbeSpace& space_;
+    ProbeScratch& scratch_;
+    ProbePlan& plan_;
     ProbeCounters& counters_;
-    const Tuning& tuning_;
-    double scan_cost_;  // nanoseconds, estimated
-    double block_cost_;
-    double candidate_cost_;  // of a row that the kernel let through in vain
-    double limit_;           // of what may be spent before it is given up
-    double surprise_ = 1.0;  // how many times more the last round cost than was planned
-    double spent_ = 0.0;
-    double predicted_ = -1.0;  // of all probing, once there is a bound
-    double level_ = 0.0;       // of the plans; 0 before they are made
-    std::size_t needed_ = 0;   // levels that exceed the target
+    const double first_round_ns_;
+    const double block_ns_;
+    const double verify_ns_;
+    ProbeSpending spending_;
+    double cost_ratio_ = 1.0;     // how many times longer than planned the last round took; >= 1
+    double predicted_ns_ = -1.0;  // of all probing, once there is a bound
     std::size_t at_once_ = first_blocks_at_once;
     bool to_the_end_ = false;
-    bool all_met_ = false;  // a band has no key left
+    bool all_seen_ = false;  // a band has no key left
 };
 
 }  // namespace bitweigh

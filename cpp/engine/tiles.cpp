@@ -26,15 +26,15 @@ std::size_t divide_up(std::size_t a, std::size_t b) {
     return (a + b - 1) / b;
 }
 
-bool may_probe(const SearchRequest& request, const Segment& segment) {
+bool worth_probing(const SearchRequest& request, const Segment& segment) {
     // How many rows are within a radius is not known.
     const std::size_t k = request.radii ? 0 : request.k;
-    return may_probe(segment, bytes_of(request.engine.n_bits), k, request.options.method,
-                     request.engine.tuning);
+    return worth_probing(segment, bytes_of(request.engine.n_bits), k, request.options.method,
+                         request.engine.tuning);
 }
-bool may_probe(const SearchRequest& request) {
+bool worth_probing(const SearchRequest& request) {
     return std::any_of(request.segments.begin(), request.segments.end(),
-                       [&](const Segment& segment) { return may_probe(request, segment); });
+                       [&](const Segment& segment) { return worth_probing(request, segment); });
 }
 
 Split split_work(const SearchRequest& request, const SegmentLine& line) {
@@ -43,7 +43,7 @@ Split split_work(const SearchRequest& request, const SegmentLine& line) {
     split.threads = std::max<std::size_t>(1, request.options.threads);
     if (request.options.cap_threads) {
         std::size_t bytes = line.n_blocks() * block_bytes;
-        if (may_probe(request)) bytes = std::min(bytes, probe_bytes);
+        if (worth_probing(request)) bytes = std::min(bytes, probe_bytes);
         const double worth = static_cast<double>(bytes) * static_cast<double>(request.n_queries) /
                              static_cast<double>(bytes_per_thread);
         if (worth < static_cast<double>(split.threads)) {
@@ -83,13 +83,14 @@ public:
         counters_.resize(n_);
         left_.assign(n_ * request_.segments.size(), 1);
         bounds_ = std::make_unique<SharedBound[]>(n_);
-        BorrowedProbeSpace space;
+        BorrowedScratch scratch;
         // A search for as many rows as there are has to meet all of them.
-        const bool probing = may_probe(request_) && (request_.radii || request_.k <= line_.rows());
+        const bool probing =
+            worth_probing(request_) && (request_.radii || request_.k <= line_.rows());
         for (std::size_t q = 0; q < n_; ++q) {
             tables_.emplace_back(costs_of(q), request_.engine.n_bits, request_.engine.order);
             if (request_.radii) bounds_[q].lower_to(request_.radii[first_ + q]);
-            if (probing && has_use_of_bands(q)) probe(q, *space, checkpoint);
+            if (probing && has_use_of_bands(q)) probe(q, *scratch, checkpoint);
         }
         if (std::none_of(left_.begin(), left_.end(), [](char left) { return left != 0; })) {
             count_time(start);
@@ -150,14 +151,14 @@ private:
         return !request_.radii || request_.radii[first_ + q] < padding_distance;
     }
 
-    void probe(std::size_t q, ProbeSpace& space, Checkpoint& checkpoint) {
+    void probe(std::size_t q, ProbeScratch& scratch, Checkpoint& checkpoint) {
         const bool wide = request_.engine.n_bits > request_.engine.tuning.narrow_max_bits;
         ScanQuery scan(tables_[q], kept(), *request_.engine.kernel, wide, bounds_[q], true);
         for (std::size_t s = 0; s < request_.segments.size(); ++s) {
             const Segment& segment = request_.segments[s];
             const bool to_the_end = request_.options.method == Method::probe;
-            if (!may_probe(request_, segment)) continue;
-            ProbeQuery probing(segment, costs_of(q), tables_[q], scan, space,
+            if (!worth_probing(request_, segment)) continue;
+            ProbeQuery probing(segment, costs_of(q), tables_[q], scan, scratch,
                                request_.engine.tuning);
             const std::size_t kept_before = scan.kept();
             left(q, s) = !probing.run(to_the_end, checkpoint);

@@ -1,4 +1,4 @@
-// The K nearest met so far.
+// The K nearest seen so far.
 //
 // A few are kept in order. More are kept in a buffer that is larger than K: entries are appended,
 // and when it is full the K nearest are selected and the rest dropped. That costs a few nanoseconds
@@ -8,7 +8,7 @@
 // exceed.
 //
 // Where a search may meet a row more than once, the ids kept are hashed. Nothing else is
-// remembered: `worst` only falls, so a row that was met before and dropped is beyond it when it
+// remembered: `worst` only falls, so a row that was seen before and dropped is beyond it when it
 // comes again.
 //
 // A bound may be given from outside: a distance that the K-th best of the whole search is known
@@ -26,9 +26,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/bucket_sort.h"
 #include "engine/id_column.h"
 #include "engine/kth_smallest.h"
-#include "engine/spread_sort.h"
 #include "engine/types.h"
 
 namespace bitweigh {
@@ -36,11 +36,11 @@ namespace bitweigh {
 // A k for everything within the bound, however many there are.
 inline constexpr std::size_t every_row = std::numeric_limits<std::size_t>::max() / 16;
 
-// Which ids were met, by the place where they are stored.
-class MetIds {
+// Which ids were seen, by the place where they are stored.
+class SeenIds {
 public:
     // For `most` ids at first.
-    explicit MetIds(std::size_t most) : places_(std::bit_ceil(2 * most + 2)) {
+    explicit SeenIds(std::size_t most) : places_(std::bit_ceil(2 * most + 2)) {
         shift_ = 64 - std::countr_zero(places_.size());
     }
 
@@ -63,7 +63,7 @@ public:
 
 private:
     void grow() {
-        MetIds larger(places_.size());
+        SeenIds larger(places_.size());
         for (const IdPlace& id : places_) {
             if (id) larger.insert(id);
         }
@@ -83,8 +83,8 @@ template <class Entry>
 class TopK {
     // So many are kept in order: as fast as a buffer, and `worst` is never late.
     static constexpr std::size_t few = 16;
-    // Room for the ids met is made for so many; beyond that it grows.
-    static constexpr std::size_t most_met_at_first = 4096;
+    // Room for the ids seen is made for so many; beyond that it grows.
+    static constexpr std::size_t max_seen_at_first = 4096;
 
 public:
     // k >= 1. `repeats`: the same row may be offered again; only for candidates.
@@ -92,7 +92,7 @@ public:
         : k_(k), room_(k + std::max(k / 2, std::min<std::size_t>(7 * k, 2048))), full_(k + k / 2) {
         entries_.reserve(std::min<std::size_t>(k <= few ? k : full_, 1024));
         // Room for more than are kept: those that were dropped need not be taken out at once.
-        if (repeats) met_.emplace(k <= few ? 0 : std::min(room_ + k, most_met_at_first));
+        if (repeats) seen_.emplace(k <= few ? 0 : std::min(room_ + k, max_seen_at_first));
     }
 
     // No row farther than this can be among the K nearest; equal ones can, by their id.
@@ -120,7 +120,7 @@ public:
         }
         if (selected_ && (entry.distance > worst_ || !nearer(entry, kth_))) return;
         if constexpr (std::is_same_v<Entry, Candidate>) {
-            if (met_ && !met_->insert(entry.id)) {
+            if (seen_ && !seen_->insert(entry.id)) {
                 ++repeats_;
                 return;
             }
@@ -148,7 +148,7 @@ public:
         sorted.reserve(entries_.size());
         for (const Entry& entry : entries_) sorted.push_back(neighbour_of(entry));
         entries_ = {};
-        spread_sort(sorted, nearer);
+        bucket_sort_by_distance(sorted, nearer);
         if (sorted.size() > k_) sorted.resize(k_);
         return sorted;
     }
@@ -158,7 +158,7 @@ private:
         std::size_t at = entries_.size();
         if constexpr (std::is_same_v<Entry, Candidate>) {
             const auto same = [&](const Entry& kept) { return kept.id == entry.id; };
-            if (met_ && std::any_of(entries_.begin(), entries_.end(), same)) {
+            if (seen_ && std::any_of(entries_.begin(), entries_.end(), same)) {
                 ++repeats_;
                 return;
             }
@@ -191,9 +191,9 @@ private:
             entries_.resize(k_);
         }
         if constexpr (std::is_same_v<Entry, Candidate>) {
-            if (met_ && !met_->has_room(room_ - k_ + 1)) {
-                met_->clear();
-                for (const Entry& entry : entries_) met_->insert(entry.id);
+            if (seen_ && !seen_->has_room(room_ - k_ + 1)) {
+                seen_->clear();
+                for (const Entry& entry : entries_) seen_->insert(entry.id);
             }
         }
         kth_ = *std::max_element(entries_.begin(), entries_.end(), nearer);
@@ -259,7 +259,7 @@ private:
     double bins_per_distance_ = 0.0;
     std::size_t kth_bin_ = 0;    // the first with K entries up to it
     std::size_t up_to_kth_ = 0;  // entries in it and below
-    std::optional<MetIds> met_;
+    std::optional<SeenIds> seen_;
     std::size_t repeats_ = 0;
 };
 

@@ -52,55 +52,10 @@ inline constexpr std::size_t tile_queries = 16;
 inline constexpr std::size_t chunk_growth = 8;
 inline constexpr std::size_t first_chunk_blocks = 16;
 
-// What a plane of a block costs a scan, in nanoseconds; more where blocks are long and come from
-// memory.
-inline constexpr double scan_plane_cost = 0.66;
-inline constexpr double scan_long_plane_cost = 0.0037;
-// And each neighbour wanted, for which many rows are verified; in all at most as much as the
-// planes.
-inline constexpr double scan_neighbour_cost = 300.0;
-// What probing costs: one block of a list, and its planes; looking a key up; verifying a row that
-// the kernel lets through, and each byte of it; preparing a query, and each of its bands; a round,
-// and each band in it.
-inline constexpr double block_cost = 20.0;
-inline constexpr double block_plane_cost = 3.2;
-inline constexpr double key_cost = 10.0;
-inline constexpr double candidate_cost = 4.0;
-inline constexpr double candidate_byte_cost = 0.75;
-// So many of those for each neighbour wanted come with any search, and tell nothing.
-inline constexpr std::size_t usual_candidates = 8;
-inline constexpr double probing_cost = 1300.0;
-inline constexpr double band_cost = 250.0;
-inline constexpr double round_cost = 250.0;
-inline constexpr double round_band_cost = 50.0;
-// Each round of probing may cost so many times more than the one before: early rounds lower the
-// bound, and late ones should be few.
-inline constexpr double round_growth = 2.0;
-// Buckets near a query hold more rows than those farther off: of what the keys of a band cost, each
-// round remembers this share of what was known before it.
-inline constexpr float remembered_share = 0.3f;
 // Each band gets so many levels of the budget on average, but there are no fewer than this in all:
 // with 2 levels a band, searches of 256 bits go too far and visit 1.4x as many blocks.
 inline constexpr std::size_t levels_per_band = 8;
-inline constexpr std::size_t fewest_budget_levels = 32;
-// Probing is given up for the scan when it would cost more than the scan in all. Predictions are
-// too high as long as the bound falls: at first only those that are so many times too high count,
-// more times the more neighbours are wanted, and fewer times the more was spent, up to the share of
-// a scan at which they are believed.
-inline constexpr double first_doubt = 6.0;
-inline constexpr double doubt_per_neighbour = 0.25;
-inline constexpr double most_doubt = 30.0;
-inline constexpr double early_doubt = 3.0;
-inline constexpr double early_share = 0.05;
-inline constexpr double late_share = 0.12;
-// Until then a round may cost this share of a scan.
-inline constexpr double early_round_share = 0.04;
-// Nor may it cost more than this share of a scan before there is a bound to predict from, and then
-// this one, or up to the next one a little more than was predicted.
-inline constexpr double first_limit = 0.1;
-inline constexpr double later_limit = 0.3;
-inline constexpr double most_limit = 0.8;
-inline constexpr double over_predicted = 1.1;
+inline constexpr std::size_t min_budget_levels = 32;
 // Keys whose directory entries are fetched together, blocks between two looks at the bound, and the
 // first blocks of a list, which are fetched while it is made.
 inline constexpr std::size_t keys_at_once = 128;

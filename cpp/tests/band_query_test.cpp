@@ -115,8 +115,8 @@ double draw_limit(Rng& rng, const Problem& problem) {
 void check_band(const Problem& problem, const BandQuery& band) {
     CHECK(band.n_bits() == problem.bits.size(), problem.text());
     CHECK(band.cheapest() == problem.cheapest, problem.text());
-    CHECK(band.dearest() == *std::max_element(problem.sums.begin(), problem.sums.end()),
-          problem.text() << ": " << band.dearest());
+    CHECK(band.max_sum() == *std::max_element(problem.sums.begin(), problem.sums.end()),
+          problem.text() << ": " << band.max_sum());
     std::vector<double> weights;
     for (const std::uint16_t bit : problem.bits) weights.push_back(problem.flips[bit]);
     std::sort(weights.begin(), weights.end());
@@ -143,7 +143,7 @@ void check_walks(Rng& rng, const Problem& problem, const BandQuery& band) {
 void check_rising_limits(Rng& rng, const Problem& problem, const BandQuery& band) {
     std::vector<double> limits = {-infinity};
     for (std::size_t i = pick(rng, 6); i > 0; --i) limits.push_back(draw_limit(rng, problem));
-    limits.push_back(band.dearest());
+    limits.push_back(band.max_sum());
     std::sort(limits.begin(), limits.end());
     std::vector<Key> all;
     for (std::size_t i = 0; i + 1 < limits.size(); ++i) {

@@ -65,15 +65,16 @@ void test_id_lookup();
 void test_segment_sets();
 // top_k_test.cpp
 void test_kth_smallest();
-void test_spread_sort();
+void test_bucket_sort();
 void test_top_k();
 // parallel_test.cpp
 void test_tasks();
-// band_table_test.cpp, band_query_test.cpp, allocate_test.cpp, range_test.cpp: the program of
-// probe_test.cpp
+// cost_model_test.cpp, band_budget_test.cpp: the program of plan_test.cpp
+void test_cost_model();
+void test_band_budget();
+// band_table_test.cpp, band_query_test.cpp, range_test.cpp: the program of probe_test.cpp
 void test_band_tables();
 void test_band_queries();
-void test_allocation();
 void test_ranges();
 // ranking_test.cpp
 void test_ranking();

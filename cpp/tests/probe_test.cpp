@@ -1,5 +1,5 @@
 // Tests of bands and probing, a program of its own: the suites of band_table_test.cpp,
-// band_query_test.cpp, allocate_test.cpp and range_test.cpp, then probing against the definition.
+// band_query_test.cpp and range_test.cpp, then probing against the definition.
 //
 // Damaged directories and row numbers only prove something under a sanitizer, which sees what is
 // read out of bounds. Fails also if a path that the counters tell of was never taken.
@@ -60,8 +60,8 @@ struct Probed {
 // `bound` is what is known from elsewhere.
 Probed probe(const Case& c, std::size_t k, const Kernel& kernel, const Tuning& tuning, double bound,
              bool to_the_end) {
-    // One space for all, as a batch of queries uses it: nothing of the one before is left.
-    static ProbeSpace space;
+    // One scratch for all, as a batch of queries uses it: nothing of the one before is left.
+    static ProbeScratch scratch;
     std::atomic<bool> stop = false;
     Checkpoint checkpoint(stop, nullptr);
     const CostTable table(c.costs.data(), c.n_bits, c.order);
@@ -69,7 +69,7 @@ Probed probe(const Case& c, std::size_t k, const Kernel& kernel, const Tuning& t
     shared.lower_to(bound);
     ScanQuery scan(table, k, kernel, c.n_bits > tuning.narrow_max_bits, shared, true);
     const Segment segment = c.rows->view();
-    ProbeQuery probing(segment, c.costs.data(), table, scan, space, tuning);
+    ProbeQuery probing(segment, c.costs.data(), table, scan, scratch, tuning);
     const bool finished = probing.run(to_the_end, checkpoint);
     std::vector<Neighbour> found = scan.take_sorted();
     return {finished, std::move(found), scan.counters()};
@@ -270,7 +270,6 @@ int main() {
     using namespace bitweigh::test;
     test_band_tables();
     test_band_queries();
-    test_allocation();
     // Over a band that gives keys again and again a search may take for ever.
     if (failures == 0) {
         test_small_segments();

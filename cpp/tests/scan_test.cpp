@@ -50,7 +50,7 @@ int run(const std::string& path, const std::vector<std::string>& expected) {
     test_id_lookup();
     test_segment_sets();
     test_kth_smallest();
-    test_spread_sort();
+    test_bucket_sort();
     test_top_k();
     test_tasks();
     test_ranking();

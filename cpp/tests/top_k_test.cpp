@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/bucket_sort.h"
 #include "engine/kth_smallest.h"
-#include "engine/spread_sort.h"
 #include "engine/top_k.h"
 #include "tests/check.h"
 
@@ -120,15 +120,15 @@ void check_repeats(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct)
     }
     if (pick(rng, 1)) std::shuffle(offers.begin(), offers.end(), rng);
     TopK<Candidate> top(k, true);
-    std::vector<bool> met(n);
+    std::vector<bool> seen(n);
     std::vector<double> sorted;
     bool follows = true;
     for (const std::size_t i : offers) {
         const double distance = rows[i].distance;
         if (distance <= top.worst()) top.offer({distance, IdPlace(&ids[i])});
-        if (!met[i]) {
+        if (!seen[i]) {
             sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), distance), distance);
-            met[i] = true;
+            seen[i] = true;
         }
         follows &= top.worst() >= (sorted.size() < k ? infinity : sorted[k - 1]);
     }
@@ -149,23 +149,23 @@ void check_repeats(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct)
 // Every id is new once, whether they are stored side by side or far apart, in the room for
 // `at_first` and beyond.
 template <class Stored>
-void check_met_ids(Rng& rng, std::size_t most, std::size_t at_first) {
+void check_seen_ids(Rng& rng, std::size_t most, std::size_t at_first) {
     const std::vector<Stored> stored(100 * most);
-    MetIds met(at_first);
+    SeenIds seen(at_first);
     for (const std::size_t apart : {1, 64, 97}) {
         std::vector<IdPlace> ids;
         for (std::size_t i = 0; i < most; ++i) ids.emplace_back(&stored[i * apart]);
         std::shuffle(ids.begin(), ids.end(), rng);
         bool right = true;
-        for (const IdPlace id : ids) right &= met.insert(id) && !met.insert(id);
-        for (const IdPlace id : ids) right &= !met.insert(id);
+        for (const IdPlace id : ids) right &= seen.insert(id) && !seen.insert(id);
+        for (const IdPlace id : ids) right &= !seen.insert(id);
         CHECK(right, most << " ids, " << apart << " apart");
-        met.clear();
+        seen.clear();
     }
 }
 
 // As std::sort has it, whether distances spread, crowd into a bin, or are all the same.
-void check_spread_sort(Rng& rng, std::size_t n, std::size_t distinct, double outlier) {
+void check_bucket_sort(Rng& rng, std::size_t n, std::size_t distinct, double outlier) {
     std::vector<Neighbour> entries;
     for (std::size_t i = 0; i < n; ++i) {
         entries.push_back({static_cast<double>(pick(rng, distinct - 1)), static_cast<Id>(i)});
@@ -174,7 +174,7 @@ void check_spread_sort(Rng& rng, std::size_t n, std::size_t distinct, double out
     std::shuffle(entries.begin(), entries.end(), rng);
     std::vector<Neighbour> expected = entries;
     std::sort(expected.begin(), expected.end(), nearer);
-    spread_sort(entries, nearer);
+    bucket_sort_by_distance(entries, nearer);
     const auto same = [](const Neighbour& a, const Neighbour& b) {
         return a.distance == b.distance && a.id == b.id;
     };
@@ -184,12 +184,12 @@ void check_spread_sort(Rng& rng, std::size_t n, std::size_t distinct, double out
 
 }  // namespace
 
-void test_spread_sort() {
+void test_bucket_sort() {
     Rng rng(4);
     for (const std::size_t distinct : {1, 2, 5, 100, 1000000}) {
         for (const double outlier : {0.0, -1e300, 5e-324, 1e300}) {
             for (int repeat = 0; repeat < 60; ++repeat) {
-                check_spread_sort(rng, pick(rng, repeat % 2 ? 60 : 700), distinct, outlier);
+                check_bucket_sort(rng, pick(rng, repeat % 2 ? 60 : 700), distinct, outlier);
             }
         }
     }
@@ -218,8 +218,8 @@ void test_top_k() {
     Rng rng(3);
     for (const std::size_t most : {1, 2, 3, 15, 16, 150, 1500}) {
         for (const std::size_t at_first : {std::size_t{0}, most / 3, most}) {
-            check_met_ids<Id>(rng, most, at_first);
-            check_met_ids<std::uint32_t>(rng, most, at_first);
+            check_seen_ids<Id>(rng, most, at_first);
+            check_seen_ids<std::uint32_t>(rng, most, at_first);
         }
     }
     for (const std::size_t distinct : {1, 2, 5, 30, 1000000}) {

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import reference
-from bitweigh._checks import BitOrder
+from bitweigh.typing import BitOrder
 
 MAGIC = b"BWVEC001"
 BITS = (1, 7, 8, 31, 33, 63, 64, 65, 96, 127, 128, 200, 256, 257, 300, 520, 1024, 2048)

@@ -17,7 +17,7 @@ namespace bitweigh {
 // Sorts entries, which have a finite `distance`, into the order of `before`, which is first of all
 // by ascending distance.
 template <class Entry, class Before>
-void spread_sort(std::vector<Entry>& entries, Before before) {
+void bucket_sort_by_distance(std::vector<Entry>& entries, Before before) {
     // An insertion sort moves entries by less than a bin; a fuller one is better left to std::sort.
     constexpr std::uint32_t fullest_bin = 16;
     constexpr std::size_t fewest = 24;

@@ -1,11 +1,11 @@
-// Counts of keys by level against all keys; what an allocation promises, on random plans.
+// Counts of keys by level against all keys; what a budget promises, on random plans.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <vector>
 
-#include "engine/allocate.h"
+#include "engine/band_budget.h"
 #include "tests/check.h"
 
 namespace bitweigh::test {
@@ -67,34 +67,34 @@ void test_counts(Rng& rng) {
     }
 }
 
-std::size_t sum_of_levels(const Allocation& plans) {
+std::size_t sum_of_levels(const BandBudget& plans) {
     std::size_t sum = 0;
-    for (const BandPlan& band : plans.bands) sum += band.level;
+    for (const BandLevels& band : plans.bands) sum += band.level;
     return sum;
 }
 
 // Whole numbers, small enough for every sum of costs to be exact; many levels have no key.
-Allocation draw_plans(Rng& rng) {
-    Allocation plans;
+BandBudget draw_plans(Rng& rng) {
+    BandBudget plans;
     plans.resize(1 + pick(rng, 20));
-    for (BandPlan& band : plans.bands) {
+    for (BandLevels& band : plans.bands) {
         band.keys.fill(0.0f);
         const std::size_t often = 1 + pick(rng, 3);
         for (float& keys : band.keys) {
             if (pick(rng, often) == 0) keys = static_cast<float>(pick(rng, 50));
         }
-        band.key_cost = static_cast<float>(1 + pick(rng, 9));
+        band.key_ns = static_cast<float>(1 + pick(rng, 9));
         band.level = pick(rng, 4) ? 0 : pick(rng, plans.last_level());
     }
     return plans;
 }
 
-std::size_t draw_needed(Rng& rng, const Allocation& plans) {
+std::size_t draw_needed(Rng& rng, const BandBudget& plans) {
     return pick(rng, 2) ? plans.last_level() : 1 + pick(rng, plans.last_level() - 1);
 }
 
-void check_advance(Rng& rng, Allocation& plans) {
-    const std::vector<BandPlan> before = plans.bands;
+void check_advance(Rng& rng, BandBudget& plans) {
+    const std::vector<BandLevels> before = plans.bands;
     const std::size_t sum_before = sum_of_levels(plans);
     const std::size_t needed = draw_needed(rng, plans);
     const auto most = static_cast<float>(pick(rng, pick(rng, 1) ? 100 : 3000));
@@ -105,10 +105,10 @@ void check_advance(Rng& rng, Allocation& plans) {
     std::size_t paying = 0;
     bool rising = true;
     for (std::size_t b = 0; b < before.size(); ++b) {
-        const BandPlan& band = plans.bands[b];
+        const BandLevels& band = plans.bands[b];
         rising &= before[b].level <= band.level && band.level <= plans.last_level();
         for (std::size_t l = before[b].level + 1; l <= band.level; ++l) {
-            const float own = band.keys[l] * band.key_cost;
+            const float own = band.keys[l] * band.key_ns;
             cost += own;
             paying += own > 0.0f;
         }
@@ -125,17 +125,17 @@ void check_advance(Rng& rng, Allocation& plans) {
 }
 
 // However the rounds are cut, the same steps are taken, and predicted.
-void check_finish(Rng& rng, Allocation plans) {
+void check_finish(Rng& rng, BandBudget plans) {
     const std::size_t needed = draw_needed(rng, plans);
-    const float predicted = plans.cost_to_finish(needed, infinity);
+    const float predicted = plans.finish_ns(needed, infinity);
     // Counted only as far as somebody wants to know.
     const auto enough = static_cast<float>(pick(rng, static_cast<std::size_t>(predicted)));
-    const float cut = plans.cost_to_finish(needed, enough);
+    const float cut = plans.finish_ns(needed, enough);
     CHECK(cut <= predicted && (cut > enough || cut == predicted),
           "enough " << enough << ": " << cut << " of " << predicted);
     float spent = 0.0f;
     for (std::size_t rounds = 0; sum_of_levels(plans) < needed; ++rounds) {
-        if (rounds > most_levels) break;
+        if (rounds > max_levels) break;
         spent += plans.advance(needed, static_cast<float>(pick(rng, 500)));
     }
     CHECK(sum_of_levels(plans) >= needed, plans.bands.size() << " bands do not finish");
@@ -145,7 +145,7 @@ void check_finish(Rng& rng, Allocation plans) {
 
 void test_plans(Rng& rng) {
     for (int repeat = 0; repeat < 2000; ++repeat) {
-        Allocation plans = draw_plans(rng);
+        BandBudget plans = draw_plans(rng);
         check_finish(rng, plans);
         for (int round = 0; round < 5; ++round) check_advance(rng, plans);
         // With no end of cost, to the end of the budget.
@@ -153,15 +153,15 @@ void test_plans(Rng& rng) {
         CHECK(sum_of_levels(plans) >= plans.last_level(), plans.bands.size() << " bands");
     }
     // A band that cannot go on, whatever is needed.
-    Allocation ended;
+    BandBudget ended;
     ended.resize(1);
     ended.bands[0] = {{}, 1.0f, ended.last_level()};
-    CHECK(ended.cost_to_finish(ended.last_level() + 1, 1000.0f) == infinity, "no level is left");
+    CHECK(ended.finish_ns(ended.last_level() + 1, 1000.0f) == infinity, "no level is left");
 }
 
 }  // namespace
 
-void test_allocation() {
+void test_band_budget() {
     Rng rng(7);
     test_counts(rng);
     test_plans(rng);

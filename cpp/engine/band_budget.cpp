@@ -1,4 +1,4 @@
-#include "engine/allocate.h"
+#include "engine/band_budget.h"
 
 #include <algorithm>
 #include <limits>
@@ -33,63 +33,63 @@ void count_keys(const BandQuery& band, double level, std::size_t last, LevelCoun
     if (from != &keys) std::copy_n(other.begin(), last + 1, keys.begin());
 }
 
-void Allocation::resize(std::size_t n_bands) {
+void BandBudget::resize(std::size_t n_bands) {
     bands.resize(n_bands);
-    budget_levels_ = std::clamp(levels_per_band * n_bands, fewest_budget_levels, most_levels);
+    budget_levels_ = std::clamp(levels_per_band * n_bands, min_budget_levels, max_levels);
 }
 
-void Allocation::look_ahead() {
+void BandBudget::look_ahead() {
     ahead_.clear();
-    costs_.clear();
+    step_ns_.clear();
     sum_ = 0;
-    for (const BandPlan& band : bands) {
+    for (const BandLevels& band : bands) {
         ahead_.push_back(band.level);
-        costs_.push_back(band.level < last_level() ? band.step_cost(band.level) : infinity);
+        step_ns_.push_back(band.level < last_level() ? band.step_ns(band.level) : infinity);
         sum_ += band.level;
     }
 }
 
 // No branch depends on which band it is.
-std::size_t Allocation::cheapest() const {
+std::size_t BandBudget::cheapest() const {
     std::size_t best = 0;
-    float cost = costs_[0];
-    for (std::size_t b = 1; b < costs_.size(); ++b) {
-        best = costs_[b] < cost ? b : best;
-        cost = costs_[b] < cost ? costs_[b] : cost;
+    float least_ns = step_ns_[0];
+    for (std::size_t b = 1; b < step_ns_.size(); ++b) {
+        best = step_ns_[b] < least_ns ? b : best;
+        least_ns = step_ns_[b] < least_ns ? step_ns_[b] : least_ns;
     }
     return best;
 }
 
-void Allocation::step(std::size_t band) {
+void BandBudget::step(std::size_t band) {
     ++sum_;
     ++ahead_[band];
-    costs_[band] = ahead_[band] < last_level() ? bands[band].step_cost(ahead_[band]) : infinity;
+    step_ns_[band] = ahead_[band] < last_level() ? bands[band].step_ns(ahead_[band]) : infinity;
 }
 
-float Allocation::advance(std::size_t needed, float most) {
+float BandBudget::advance(std::size_t needed, float max_ns) {
     look_ahead();
-    float spent = 0.0f;
+    float spent_ns = 0.0f;
     while (sum_ < needed) {
         const std::size_t best = cheapest();
-        const float cost = costs_[best];
-        if (cost == infinity || (spent > 0.0f && spent + cost > most)) break;
-        spent += cost;
+        const float ns = step_ns_[best];
+        if (ns == infinity || (spent_ns > 0.0f && spent_ns + ns > max_ns)) break;
+        spent_ns += ns;
         step(best);
     }
     for (std::size_t b = 0; b < bands.size(); ++b) bands[b].level = ahead_[b];
-    return spent;
+    return spent_ns;
 }
 
-float Allocation::cost_to_finish(std::size_t needed, float enough) {
+float BandBudget::finish_ns(std::size_t needed, float max_ns) {
     look_ahead();
-    float spent = 0.0f;
-    while (sum_ < needed && spent <= enough) {
+    float spent_ns = 0.0f;
+    while (sum_ < needed && spent_ns <= max_ns) {
         const std::size_t best = cheapest();
-        if (costs_[best] == infinity) return infinity;
-        spent += costs_[best];
+        if (step_ns_[best] == infinity) return infinity;
+        spent_ns += step_ns_[best];
         step(best);
     }
-    return spent;
+    return spent_ns;
 }
 
 }  // namespace bitweigh

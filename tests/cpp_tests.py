@@ -1,0 +1,70 @@
+"""The tests in C++: built by CMake, once for each set of flags, and run by ctest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools_needed import need_tool, skip_or_fail
+
+ROOT = Path(__file__).parent.parent
+# Steps out of bounds, and what C++ does not define.
+MEMORY_SANITIZERS = "address,undefined,float-cast-overflow"
+
+
+@dataclass(frozen=True)
+class CppTests:
+    """A folder that CMake builds in, with all programs compiled by the same flags."""
+
+    name: str
+    """Of the folder in build/cpp-tests. What is there and up to date is not built again."""
+    compiler: str
+    settings: tuple[str, ...] = ()
+    """CMake variables, as ``NAME=VALUE``."""
+
+    @property
+    def _folder(self) -> Path:
+        return ROOT / "build" / "cpp-tests" / self.name
+
+    def run(self, *programs: str, settings: tuple[str, ...] = ()) -> None:
+        """Build the programs, where any warning is an error, and run them."""
+        variables = [
+            "BITWEIGH_TESTS=ON",
+            "CMAKE_CXX_FLAGS=-Werror",
+            f"CMAKE_CXX_COMPILER={need_tool(self.compiler)}",
+            f"Python_EXECUTABLE={sys.executable}",
+            *self.settings,
+            *settings,
+        ]
+        cmake, jobs = need_tool("cmake"), str(os.cpu_count() or 1)
+        defined = [f"-D{variable}" for variable in variables]
+        run(cmake, "-S", ROOT, "-B", self._folder, *defined)
+        run(cmake, "--build", self._folder, "--parallel", jobs, "--target", *programs)
+        chosen = f"^({'|'.join(programs)})$"
+        options = ["--verbose", "--no-tests=error"]
+        print(run(need_tool("ctest"), *options, "-R", chosen, cwd=self._folder))
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    """What a command prints; fails with that where the command does."""
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def sanitized(sanitizers: str, folder: Path) -> CppTests:
+    """The tests built by g++ with sanitizers; skips or fails where these do not work."""
+    compiler = need_tool("g++")
+    source = folder / "empty.cpp"
+    source.write_text("int main() {}")
+    command = [compiler, f"-fsanitize={sanitizers}", str(source), "-o", str(folder / "empty")]
+    for step in (command, [str(folder / "empty")]):
+        if subprocess.run(step, capture_output=True, check=False).returncode != 0:
+            skip_or_fail(f"{compiler} has no -fsanitize={sanitizers} here")
+    settings = (f"BITWEIGH_SANITIZE={sanitizers}", "CMAKE_CXX_FLAGS_RELEASE=-O1")
+    return CppTests(f"g++-{sanitizers.replace(',', '-')}", "g++", settings)
