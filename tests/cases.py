@@ -52,8 +52,8 @@ class Setting:
     method: Method = "scan"
     bands: int | None = None
     band_bits: int | None = None
-    first_round_cost: float = 1500.0
-    least_scan_factor: float = 0.0
+    first_round_ns: float = 1500.0
+    min_scan_factor: float = 0.0
 
     def index(self, case: Case) -> bitweigh.Index:
         """An index of the case's rows, added in pieces."""
@@ -72,9 +72,9 @@ class Setting:
         index._engine.tuning.narrow_max_scan_bits = (
             160 if self.narrow_max_bits == 256 else self.narrow_max_bits
         )
-        index._engine.tuning.first_round_cost = self.first_round_cost
-        index._engine.tuning.least_scan_factor = self.least_scan_factor
-        index._engine.tuning.least_scan_cost_per_k = self.least_scan_factor
+        index._engine.tuning.first_round_ns = self.first_round_ns
+        index._engine.tuning.min_scan_factor = self.min_scan_factor
+        index._engine.tuning.min_scan_ns_per_k = self.min_scan_factor
         index._policy.banded_rows = 1
         if self.segment_rows is not None:
             # At most 40 segments: more of them take long to build and reach no other path.
@@ -246,7 +246,7 @@ def settings_to_run(kernel: str | None = None) -> st.SearchStrategy[Setting]:
         bands=st.none() | st.sampled_from([1, 2, 3, 7]),
         band_bits=st.none() | st.sampled_from([1, 2, 3, 5, 8]),
         # 0: a step at a time, so that bands are walked again and again.
-        first_round_cost=st.sampled_from([1500.0, 0.0, 1e5]),
+        first_round_ns=st.sampled_from([1500.0, 0.0, 1e5]),
     )
 
 

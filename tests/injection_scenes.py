@@ -181,8 +181,8 @@ def an_index(rng: Rng) -> bitweigh.Index:
     index._policy.tail_rows = 40
     index._policy.banded_rows = 1
     index._engine.tuning.warm_up_rows = 32
-    index._engine.tuning.least_scan_factor = 0.0
-    index._engine.tuning.least_scan_cost_per_k = 0.0
+    index._engine.tuning.min_scan_factor = 0.0
+    index._engine.tuning.min_scan_ns_per_k = 0.0
     n = int(rng.integers(100, 300))
     codes = rng.integers(0, 256, (n, 3), dtype=np.uint8)
     index.add(codes, rng.permutation(n))

@@ -41,7 +41,7 @@ def exercise(index: bitweigh.Index) -> None:
     rng = np.random.default_rng(0)
     costs = rng.standard_normal((index.n_bits, 2))
     index._engine.tuning.warm_up_rows = 32
-    index._engine.tuning.least_scan_factor = index._engine.tuning.least_scan_cost_per_k = 0.0
+    index._engine.tuning.min_scan_factor = index._engine.tuning.min_scan_ns_per_k = 0.0
     for method in ("scan", "probe", "auto"):
         index.search(costs, 7, method=method)
         index.search(np.zeros((index.n_bits, 2)), 300, method=method)

@@ -55,9 +55,9 @@ class Stress:
         growth = self.index._policy
         growth.tail_rows, growth.segment_rows, growth.banded_rows = 16, 100, 40
         self.index._engine.tuning.warm_up_rows = 32
-        self.index._engine.tuning.least_scan_factor = (
-            self.index._engine.tuning.least_scan_cost_per_k
-        ) = 0.0
+        self.index._engine.tuning.min_scan_factor = self.index._engine.tuning.min_scan_ns_per_k = (
+            0.0
+        )
         self.over = threading.Event()
         self.failures: list[str] = []
         self.counts = dict.fromkeys(["searches", "several", "changes", "compactions", "saves"], 0)

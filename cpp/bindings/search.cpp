@@ -162,9 +162,9 @@ void bind_search(nb::module_& m) {
         .def_rw("warm_up_per_k", &Tuning::warm_up_per_k, "And for each neighbour wanted.")
         .def_rw("narrow_max_bits", &Tuning::narrow_max_bits, "Longer codes use 16-bit sums.")
         .def_rw("narrow_max_scan_bits", &Tuning::narrow_max_scan_bits, "And in a scan.")
-        .def_rw("first_round_cost", &Tuning::first_round_cost, "Of probing, in nanoseconds.")
-        .def_rw("least_scan_factor", &Tuning::least_scan_factor, "Where bands are used at all.")
-        .def_rw("least_scan_cost_per_k", &Tuning::least_scan_cost_per_k, "And per neighbour.");
+        .def_rw("first_round_ns", &Tuning::first_round_ns, "Of probing, in nanoseconds.")
+        .def_rw("min_scan_factor", &Tuning::min_scan_factor, "Where bands are used at all.")
+        .def_rw("min_scan_ns_per_k", &Tuning::min_scan_ns_per_k, "And per neighbour.");
     bind_options(m);
     nb::class_<Engine>(m, "Engine", "What all searches of an index have in common.")
         .def(

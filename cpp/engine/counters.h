@@ -14,20 +14,20 @@ namespace bitweigh {
     COUNTER(rows_scored_directly) /* without the kernel: small indexes, samples */  \
     COUNTER(rows_scanned)         /* by the kernel */                               \
     COUNTER(rows_scanned_wide)    /* of those, with 16-bit sums */                  \
-    COUNTER(candidates)           /* rows that the kernel let through */            \
+    COUNTER(verified)             /* rows that the kernel let through */            \
     COUNTER(rescales)             /* tables quantised again: `worst` had halved */  \
     COUNTER(capped_entries)       /* table entries too large for their 8 bits */    \
     COUNTER(probes)               /* keys looked up */                              \
     COUNTER(empty_probes)         /* of those, without a row */                     \
     COUNTER(blocks_probed)        /* blocks that the kernel looked at for keys */   \
     COUNTER(rounds)               /* plans made */                                  \
-    COUNTER(walks_again)          /* of a band walked before, to a higher limit */  \
+    COUNTER(rewalks)              /* of a band walked before, to a higher limit */  \
     COUNTER(exhausted_bands)      /* bands without a key left: they end a search */ \
     COUNTER(duplicates)           /* rows met again while they were kept */         \
-    COUNTER(give_ups)             /* segments scanned after all */                  \
-    COUNTER(predicted_cost)       /* ns of all probing, as first predicted */       \
-    COUNTER(probing_cost)         /* ns of the probing done, by estimates */        \
-    COUNTER(scan_cost)            /* ns of a scan of the same, by estimates */      \
+    COUNTER(fallbacks)            /* segments scanned after all */                  \
+    COUNTER(predicted_ns)         /* ns of all probing, as first predicted */       \
+    COUNTER(probe_spent_ns)       /* ns of the probing done, by estimates */        \
+    COUNTER(scan_ns)              /* ns of a scan of the same, by estimates */      \
     COUNTER(nanoseconds)          /* by the clock; queries of a tile share theirs */
 
 struct SearchCounters {

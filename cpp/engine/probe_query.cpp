@@ -34,8 +34,8 @@ bool worth_probing(const Segment& segment, std::size_t n_bytes, std::size_t k, M
     if (segment.allowed_blocks.data() != nullptr) return false;
     if (method == Method::probe) return true;
     return cost_model.scan_ns(segment.n_blocks(), n_bytes) >=
-           std::max(tuning.least_scan_factor * cost_model.setup_ns(segment.bands.size()),
-                    tuning.least_scan_cost_per_k * static_cast<double>(k));
+           std::max(tuning.min_scan_factor * cost_model.setup_ns(segment.bands.size()),
+                    tuning.min_scan_ns_per_k * static_cast<double>(k));
 }
 
 BorrowedScratch::BorrowedScratch()
@@ -58,7 +58,7 @@ ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTa
       scratch_(scratch),
       plan_(scratch.plan),
       counters_(scan.probe_counters()),
-      first_round_ns_(tuning.first_round_cost),
+      first_round_ns_(tuning.first_round_ns),
       block_ns_(cost_model.block_ns(table.n_bytes())),
       verify_ns_(cost_model.verify_ns(table.n_bytes())),
       spending_(scan_ns_of(segment, table, scan), cost_model.setup_ns(segment.bands.size()),
@@ -87,10 +87,10 @@ bool ProbeQuery::run(bool to_the_end, Checkpoint& checkpoint) {
     const bool done = probe(checkpoint);
     const double spent_ns = spending_.spent_ns();
     const double predicted_ns = std::min(std::max(predicted_ns_, spent_ns), max_predicted_ns);
-    counters_.give_ups += !done;
-    counters_.predicted_cost += static_cast<std::uint64_t>(predicted_ns);
-    counters_.probing_cost += static_cast<std::uint64_t>(spent_ns);
-    counters_.scan_cost += static_cast<std::uint64_t>(spending_.scan_ns());
+    counters_.fallbacks += !done;
+    counters_.predicted_ns += static_cast<std::uint64_t>(predicted_ns);
+    counters_.probe_spent_ns += static_cast<std::uint64_t>(spent_ns);
+    counters_.scan_ns += static_cast<std::uint64_t>(spending_.scan_ns());
     return done;
 }
 
@@ -157,7 +157,7 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
         const double limit = plan_.limits()[b];
         const double next = plan_.next()[b];
         if (!(next > limit)) continue;
-        counters_.walks_again += limit >= 0.0;
+        counters_.rewalks += limit >= 0.0;
         const Band& band = segment_.bands[b];
         const bool whole = scratch_.bands[b].walk(limit, next, [&](Key key) {
             __builtin_prefetch(band.starts + key);
@@ -200,7 +200,7 @@ double ProbeQuery::verified_in_vain() const {
     // more. Of every row within a radius each is kept, unless it was seen before.
     const std::size_t usual =
         scan_.wants_every_row() ? scan_.kept() : cost_model.usual_verified(scan_.k());
-    return static_cast<double>(std::max(usual, scan_.candidates()) - usual);
+    return static_cast<double>(std::max(usual, scan_.verified()) - usual);
 }
 
 bool ProbeQuery::list_blocks() {

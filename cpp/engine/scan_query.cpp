@@ -194,7 +194,7 @@ void ScanQuery::score(const BlockRows& rows, std::size_t block, std::uint32_t hi
     if (n_scored_ + block_rows > scored_.size()) offer_scored();
     std::uint32_t left = hit_rows & rows.rows_in(block);
     const int n_hits = std::popcount(left);
-    counters_.candidates += static_cast<std::uint64_t>(n_hits);
+    counters_.verified += static_cast<std::uint64_t>(n_hits);
     if (n_hits >= many_hits) {
         left = drop_behind(rows, block, costs_.least_distance(), left);
         while (std::popcount(left) >= many_hits) {

@@ -95,7 +95,7 @@ public:
     void keep_first(std::size_t n) { top_.keep_first(n); }
 
     // How many rows the kernel has let through.
-    std::size_t candidates() const { return counters_.candidates; }
+    std::size_t verified() const { return counters_.verified; }
     std::size_t k() const { return top_.k(); }
     // Whether everything within a bound is wanted, which then never falls.
     bool wants_every_row() const { return top_.k() == every_row; }

@@ -100,12 +100,12 @@ struct Tuning {
     std::size_t narrow_max_bits = 256;
     std::size_t narrow_max_scan_bits = 160;
     // Nanoseconds, by the estimates above, that the first round of probing may take.
-    double first_round_cost = 1500.0;
+    double first_round_ns = 1500.0;
     // A scan takes at least so many times as long as preparing to probe where probing is tried at
     // all; and so many nanoseconds for each neighbour wanted, since rows that are met by probing
     // take longer to keep.
-    double least_scan_factor = 10.0;
-    double least_scan_cost_per_k = 400.0;
+    double min_scan_factor = 10.0;
+    double min_scan_ns_per_k = 400.0;
 };
 
 }  // namespace bitweigh

@@ -21,19 +21,19 @@ namespace {
 // The small steps reach every round and every walk over again.
 constexpr Tuning tunings[] = {
     {},
-    {.first_round_cost = 0.0, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
+    {.first_round_ns = 0.0, .min_scan_factor = 0.0, .min_scan_ns_per_k = 0.0},
     {.warm_up_rows = 32,
      .warm_up_per_k = 1,
      .narrow_max_bits = 0,
      .narrow_max_scan_bits = 0,
-     .first_round_cost = 0.0,
-     .least_scan_factor = 0.0,
-     .least_scan_cost_per_k = 0.0},
+     .first_round_ns = 0.0,
+     .min_scan_factor = 0.0,
+     .min_scan_ns_per_k = 0.0},
     {.warm_up_rows = 32,
      .warm_up_per_k = 1,
-     .first_round_cost = 1e5,
-     .least_scan_factor = 0.0,
-     .least_scan_cost_per_k = 0.0},
+     .first_round_ns = 1e5,
+     .min_scan_factor = 0.0,
+     .min_scan_ns_per_k = 0.0},
 };
 
 struct Tally {
@@ -84,7 +84,7 @@ void check_probe(Rng& rng, const Case& c, std::size_t k) {
             const Probed probed = probe(c, k, kernel, tuning, bound, to_the_end);
             const SearchCounters& counters = probed.counters;
             CHECK(probed.finished || !to_the_end, c.text << ", k " << k);
-            CHECK(counters.give_ups == !probed.finished, c.text << ", k " << k);
+            CHECK(counters.fallbacks == !probed.finished, c.text << ", k " << k);
             CHECK(!probed.finished || are_nearest(probed.found, c, k),
                   c.text << ", k " << k << ", bound " << bound << ", " << kernel.name);
             tally.counters.add(probed.counters);
@@ -130,7 +130,7 @@ void check_methods(Rng& rng, const Case& c, std::size_t k) {
             answer.ids == scanned.ids &&
             std::memcmp(answer.distances.data(), scanned.distances.data(), k * sizeof(double)) == 0;
         CHECK(same, c.text << ", k " << k << ", method " << static_cast<int>(method) << ", "
-                           << threads << " threads, gave up " << answer.counters.give_ups);
+                           << threads << " threads, gave up " << answer.counters.fallbacks);
         tally.counters.add(answer.counters);
     }
 }
@@ -193,12 +193,12 @@ void test_give_up() {
         return i > 10 && i < 20 ? std::size_t{500} : std::size_t{0};
     };
     for (const std::size_t k : {1, 10}) {
-        CHECK(run(find_costs("any"), lumped, k).give_ups == 1, "k " << k);
+        CHECK(run(find_costs("any"), lumped, k).fallbacks == 1, "k " << k);
         const SearchCounters easy = run(find_costs("any"), few_near, k);
-        CHECK(easy.give_ups == 0, "k " << k);
+        CHECK(easy.fallbacks == 0, "k " << k);
         CHECK(easy.rows_scanned < 50000, easy.rows_scanned << " rows");
         const SearchCounters hard = run(find_costs("all zero"), any_codes, k);
-        CHECK(hard.give_ups == 1, "k " << k);
+        CHECK(hard.fallbacks == 1, "k " << k);
         CHECK(hard.rows_scanned >= 200000, hard.rows_scanned << " rows");
     }
 }
@@ -251,13 +251,13 @@ void test_damaged_bands() {
 void check_reached() {
     const SearchCounters& c = tally.counters;
     std::cout << "probes " << c.probes << ", empty " << c.empty_probes << ", blocks "
-              << c.blocks_probed << ", rounds " << c.rounds << ", walks again " << c.walks_again
+              << c.blocks_probed << ", rounds " << c.rounds << ", walks again " << c.rewalks
               << ", exhausted bands " << c.exhausted_bands << ", ended early " << tally.ended_early
               << ", gave up " << tally.gave_up << ", duplicates " << c.duplicates
               << ", rows scanned " << c.rows_scanned << " wide " << c.rows_scanned_wide
               << ", scored " << c.rows_scored_directly << std::endl;
     CHECK(c.probes > c.empty_probes && c.empty_probes > 0, "");
-    CHECK(c.blocks_probed > 0 && c.rounds > 0 && c.walks_again > 0, "");
+    CHECK(c.blocks_probed > 0 && c.rounds > 0 && c.rewalks > 0, "");
     CHECK(c.exhausted_bands > 0 && tally.ended_early > 0 && tally.gave_up > 0, "");
     CHECK(c.duplicates > 0 && c.rows_scored_directly > 0, "");
     CHECK(c.rows_scanned > c.rows_scanned_wide && c.rows_scanned_wide > 0, "");

@@ -20,8 +20,8 @@ namespace {
 
 constexpr Tuning tunings[] = {
     {},
-    {.first_round_cost = 0.0, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0},
-    {.narrow_max_bits = 0, .narrow_max_scan_bits = 0, .least_scan_factor = 0.0},
+    {.first_round_ns = 0.0, .min_scan_factor = 0.0, .min_scan_ns_per_k = 0.0},
+    {.narrow_max_bits = 0, .narrow_max_scan_bits = 0, .min_scan_factor = 0.0},
 };
 
 SearchCounters tally;
@@ -47,7 +47,7 @@ void check_range(Rng& rng, const Case& c, double radius) {
                      << ", method " << static_cast<int>(method) << ", " << threads << " threads");
         tally.add(counters);
         ended_early +=
-            counters.probes > 0 && counters.give_ups == 0 && counters.exhausted_bands == 0;
+            counters.probes > 0 && counters.fallbacks == 0 && counters.exhausted_bands == 0;
         // A limit counts each row once, in however many bands it is met.
         bool refused = false;
         try {
@@ -148,8 +148,8 @@ void test_ranges() {
     test_small_ranges();
     test_equal_codes();
     test_threads_of_one_query();
-    CHECK(tally.probes > 0 && tally.give_ups > 0, "");
-    CHECK(tally.duplicates > 0 && tally.walks_again > 0 && ended_early > 0, "");
+    CHECK(tally.probes > 0 && tally.fallbacks > 0, "");
+    CHECK(tally.duplicates > 0 && tally.rewalks > 0 && ended_early > 0, "");
 }
 
 }  // namespace bitweigh::test

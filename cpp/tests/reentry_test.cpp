@@ -55,7 +55,7 @@ namespace bitweigh::test {
 namespace {
 
 constexpr Tuning tuning = {
-    .first_round_cost = 200.0, .least_scan_factor = 0.0, .least_scan_cost_per_k = 0.0};
+    .first_round_ns = 200.0, .min_scan_factor = 0.0, .min_scan_ns_per_k = 0.0};
 
 // The same query again and again over one segment, by one method; both kinds of search.
 struct Ask {

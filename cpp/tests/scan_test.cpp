@@ -29,14 +29,14 @@ void report(const KernelTally& tally) {
     const SearchCounters& c = tally.counters;
     std::cout << "kernel " << tally.kernel << ": searches " << tally.searches
               << ", rows_scored_directly " << c.rows_scored_directly << ", rows_scanned "
-              << c.rows_scanned << ", rows_scanned_wide " << c.rows_scanned_wide << ", candidates "
-              << c.candidates << ", rescales " << c.rescales << ", capped_entries "
+              << c.rows_scanned << ", rows_scanned_wide " << c.rows_scanned_wide << ", verified "
+              << c.verified << ", rescales " << c.rescales << ", capped_entries "
               << c.capped_entries << std::endl;
     // A path that no case took proves nothing.
     CHECK(c.rows_scored_directly > 0, tally.kernel);
     CHECK(c.rows_scanned > c.rows_scanned_wide, tally.kernel);
     CHECK(c.rows_scanned_wide > 0, tally.kernel);
-    CHECK(c.candidates > 0 && c.candidates < c.rows_scanned, tally.kernel);
+    CHECK(c.verified > 0 && c.verified < c.rows_scanned, tally.kernel);
     CHECK(c.rescales > 0, tally.kernel);
     CHECK(c.capped_entries > 0, tally.kernel);
 }

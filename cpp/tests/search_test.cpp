@@ -123,9 +123,9 @@ constexpr Setup setups[] = {
       .warm_up_per_k = 1,
       .narrow_max_bits = 0,
       .narrow_max_scan_bits = 0,
-      .first_round_cost = 0.0,
-      .least_scan_factor = 0.0,
-      .least_scan_cost_per_k = 0.0}},
+      .first_round_ns = 0.0,
+      .min_scan_factor = 0.0,
+      .min_scan_ns_per_k = 0.0}},
     {"8-bit sums",
      {.warm_up_rows = 32,
       .warm_up_per_k = 1,
@@ -201,9 +201,9 @@ SearchCounters check_search(const Run& run) {
             CHECK(one.rows_scanned <= c.n, run.text());
             CHECK(one.probes == 0 && one.duplicates == 0, run.text());
         }
-        CHECK(run.method != Method::probe || one.give_ups == 0, run.text());
+        CHECK(run.method != Method::probe || one.fallbacks == 0, run.text());
         CHECK(one.rows_scanned_wide <= one.rows_scanned, run.text());
-        CHECK(one.candidates <= one.rows_scanned, run.text());
+        CHECK(one.verified <= one.rows_scanned, run.text());
         all.add(one);
     }
     return all;
@@ -211,10 +211,10 @@ SearchCounters check_search(const Run& run) {
 
 bool same(const SearchCounters& a, const SearchCounters& b) {
     return a.rows_scored_directly == b.rows_scored_directly && a.rows_scanned == b.rows_scanned &&
-           a.rows_scanned_wide == b.rows_scanned_wide && a.candidates == b.candidates &&
+           a.rows_scanned_wide == b.rows_scanned_wide && a.verified == b.verified &&
            a.rescales == b.rescales && a.capped_entries == b.capped_entries &&
            a.duplicates == b.duplicates && a.probes == b.probes &&
-           a.blocks_probed == b.blocks_probed && a.give_ups == b.give_ups;
+           a.blocks_probed == b.blocks_probed && a.fallbacks == b.fallbacks;
 }
 
 void check_setup(const Case& c, const Setup& setup, std::size_t threads,
@@ -265,8 +265,8 @@ std::vector<KernelTally> test_searches(const std::string& path) {
     CHECK(n_cases > 0 && reader.at_end(), n_cases << " cases");
     for (const KernelTally& tally : tallies) {
         const SearchCounters& counters = tally.counters;
-        CHECK(counters.probes > 0 && counters.walks_again > 0, tally.kernel);
-        CHECK(counters.exhausted_bands > 0 && counters.give_ups > 0, tally.kernel);
+        CHECK(counters.probes > 0 && counters.rewalks > 0, tally.kernel);
+        CHECK(counters.exhausted_bands > 0 && counters.fallbacks > 0, tally.kernel);
         CHECK(counters.duplicates > 0, tally.kernel);
     }
     return tallies;

@@ -40,14 +40,14 @@ constexpr Tuning tunings[] = {
     {},
     {.warm_up_rows = 32,
      .warm_up_per_k = 1,
-     .first_round_cost = 0.0,
-     .least_scan_factor = 0.0,
-     .least_scan_cost_per_k = 0.0},
+     .first_round_ns = 0.0,
+     .min_scan_factor = 0.0,
+     .min_scan_ns_per_k = 0.0},
     {.warm_up_rows = 32,
      .warm_up_per_k = 1,
      .narrow_max_bits = 0,
-     .least_scan_factor = 0.0,
-     .least_scan_cost_per_k = 0.0},
+     .min_scan_factor = 0.0,
+     .min_scan_ns_per_k = 0.0},
 };
 
 struct Tally {
@@ -310,11 +310,11 @@ void check_reached(const Tally& tally, std::size_t states) {
               << tally.refused << " refused; " << tally.filtered << " filtered, " << tally.listed
               << " segments by listed blocks; " << tally.large << " over many rows; "
               << tally.outlived << " outlived their state; " << states << " states; "
-              << counters.probes << " probes, " << counters.give_ups << " given up" << std::endl;
+              << counters.probes << " probes, " << counters.fallbacks << " given up" << std::endl;
     CHECK(tally.searches > 0 && tally.range_searches > 0 && tally.refused > 0, "");
     CHECK(tally.filtered > 0 && tally.listed > 0 && tally.large > 0, "");
     CHECK(tally.outlived > 0 && states > 0, "");
-    CHECK(counters.probes > 0 && counters.give_ups > 0, "");
+    CHECK(counters.probes > 0 && counters.fallbacks > 0, "");
     CHECK(counters.rows_scanned > counters.rows_scanned_wide && counters.rows_scanned_wide > 0, "");
 }
 

@@ -42,25 +42,25 @@ class Tuning:
     def narrow_max_scan_bits(self, arg: int, /) -> None: ...
 
     @property
-    def first_round_cost(self) -> float:
+    def first_round_ns(self) -> float:
         """Of probing, in nanoseconds."""
 
-    @first_round_cost.setter
-    def first_round_cost(self, arg: float, /) -> None: ...
+    @first_round_ns.setter
+    def first_round_ns(self, arg: float, /) -> None: ...
 
     @property
-    def least_scan_factor(self) -> float:
+    def min_scan_factor(self) -> float:
         """Where bands are used at all."""
 
-    @least_scan_factor.setter
-    def least_scan_factor(self, arg: float, /) -> None: ...
+    @min_scan_factor.setter
+    def min_scan_factor(self, arg: float, /) -> None: ...
 
     @property
-    def least_scan_cost_per_k(self) -> float:
+    def min_scan_ns_per_k(self) -> float:
         """And per neighbour."""
 
-    @least_scan_cost_per_k.setter
-    def least_scan_cost_per_k(self, arg: float, /) -> None: ...
+    @min_scan_ns_per_k.setter
+    def min_scan_ns_per_k(self, arg: float, /) -> None: ...
 
 class Method(enum.Enum):
     """What a search does with bands; never changes the answer."""

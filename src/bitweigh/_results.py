@@ -143,7 +143,7 @@ class SearchStats(NamedTuple):
     """Rows that the kernel looked at."""
     rows_scanned_wide: NDArray[np.int64]
     """Of those, rows whose bounds were summed in 16 bits instead of 8."""
-    candidates: NDArray[np.int64]
+    verified: NDArray[np.int64]
     """Rows that the kernel could not rule out, scored by the definition."""
     rescales: NDArray[np.int64]
     """How often the kernel's tables were made anew because the worst distance had halved."""
@@ -157,19 +157,19 @@ class SearchStats(NamedTuple):
     """Blocks of 32 rows that the kernel looked at for them."""
     rounds: NDArray[np.int64]
     """How often it was planned which band to go on with."""
-    walks_again: NDArray[np.int64]
+    rewalks: NDArray[np.int64]
     """Walks through the keys of a band beyond the first one of that band."""
     exhausted_bands: NDArray[np.int64]
     """Bands that had no key left: every row was met."""
     duplicates: NDArray[np.int64]
     """Rows met again while they were among the nearest."""
-    give_ups: NDArray[np.int64]
+    fallbacks: NDArray[np.int64]
     """Segments that were scanned after all, because probing became dearer."""
-    predicted_cost: NDArray[np.int64]
+    predicted_ns: NDArray[np.int64]
     """Nanoseconds that all probing was estimated to take, as soon as there was a bound."""
-    probing_cost: NDArray[np.int64]
+    probe_spent_ns: NDArray[np.int64]
     """Nanoseconds that the probing done takes by the same estimates."""
-    scan_cost: NDArray[np.int64]
+    scan_ns: NDArray[np.int64]
     """Nanoseconds that scanning what was probed would take by the same estimates."""
     nanoseconds: NDArray[np.int64]
     """By the clock, in the engine. Queries that were scanned together share the time evenly."""

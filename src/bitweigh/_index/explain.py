@@ -91,7 +91,7 @@ def explanation_of(
     counters = {name: int(count) for name, count in stats._asdict().items()}
     nanoseconds = {
         name: counters.pop(name)
-        for name in ("predicted_cost", "probing_cost", "scan_cost", "nanoseconds")
+        for name in ("predicted_ns", "probe_spent_ns", "scan_ns", "nanoseconds")
     }
     plan, reason = _plan(state, policy, method, k, counters)
     return Explanation(
@@ -100,8 +100,8 @@ def explanation_of(
         k=k,
         n_bits=policy.n_bits,
         segments=tuple(_facts(part, policy) for part in state.parts()),
-        predicted_us=nanoseconds["predicted_cost"] / 1e3,
-        scan_us=nanoseconds["scan_cost"] / 1e3,
+        predicted_us=nanoseconds["predicted_ns"] / 1e3,
+        scan_us=nanoseconds["scan_ns"] / 1e3,
         engine_us=nanoseconds["nanoseconds"] / 1e3,
         counters=counters,
     )
@@ -122,7 +122,7 @@ def _facts(part: LiveSegment, policy: SegmentPolicy) -> SegmentFacts:
 def _plan(
     state: State, policy: SegmentPolicy, method: Method, k: int, counters: dict[str, int]
 ) -> tuple[str, str]:
-    if counters["give_ups"]:
+    if counters["fallbacks"]:
         return "probe, then scan", "probing became more expensive than a scan and was given up"
     if counters["probes"]:
         return "probe", "few codes are near the query, and bands lead to them"
