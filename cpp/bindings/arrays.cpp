@@ -4,8 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "engine/cost_table.h"
 #include "engine/float_mode.h"
+#include "engine/query/cost_table.h"
 
 namespace bitweigh {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/bits.h"
+#include "engine/rows/bits.h"
 #include "engine/types.h"
 
 namespace bitweigh {

@@ -16,9 +16,9 @@
 #include "bindings/block_memory.h"
 #include "bindings/interruptible.h"
 #include "bindings/segment_arrays.h"
-#include "engine/band_table.h"
-#include "engine/bits.h"
-#include "engine/id_lookup.h"
+#include "engine/probe/band_table.h"
+#include "engine/rows/bits.h"
+#include "engine/rows/id_lookup.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

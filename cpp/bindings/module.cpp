@@ -3,7 +3,7 @@
 #include <nanobind/ndarray.h>
 
 #include "bindings/arrays.h"
-#include "engine/segment.h"
+#include "engine/rows/segment.h"
 #include "engine/types.h"
 
 namespace nb = nanobind;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "bindings/arrays.h"
-#include "engine/id_column.h"
-#include "engine/segment.h"
+#include "engine/rows/id_column.h"
+#include "engine/rows/segment.h"
 
 namespace bitweigh {
 

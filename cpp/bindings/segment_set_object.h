@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "engine/segment_set.h"
+#include "engine/rows/segment_set.h"
 
 namespace bitweigh {
 

@@ -19,9 +19,9 @@
 #include "bindings/interruptible.h"
 #include "bindings/segment_arrays.h"
 #include "bindings/segment_set_object.h"
-#include "engine/bits.h"
-#include "engine/row_mask.h"
-#include "engine/segment_set.h"
+#include "engine/rows/bits.h"
+#include "engine/rows/row_mask.h"
+#include "engine/rows/segment_set.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -5,11 +5,11 @@
 #include <exception>
 #include <span>
 
-#include "engine/bits.h"
-#include "engine/probe_query.h"
+#include "engine/probe/probe_query.h"
+#include "engine/query/top_k.h"
+#include "engine/rows/bits.h"
+#include "engine/rows/segment.h"
 #include "engine/scan/scan.h"
-#include "engine/segment.h"
-#include "engine/top_k.h"
 #include "engine/tuning.h"
 
 namespace bitweigh {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/probe_query.h"
-#include "engine/scan_query.h"
+#include "engine/probe/probe_query.h"
+#include "engine/scan/scan_query.h"
 
 namespace bitweigh {
 

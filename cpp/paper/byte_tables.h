@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/bits.h"
+#include "engine/rows/bits.h"
 
 namespace bitweigh::paper {
 

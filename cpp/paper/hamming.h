@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/bits.h"
+#include "engine/rows/bits.h"
 
 namespace bitweigh::paper {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/query/top_k.h"
 #include "engine/scan/scan.h"
-#include "engine/top_k.h"
 #include "paper/byte_tables.h"
 #include "paper/checked_loops.h"
 

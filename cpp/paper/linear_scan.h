@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/bits.h"
 #include "engine/parallel.h"
+#include "engine/rows/bits.h"
 #include "engine/types.h"
 
 namespace bitweigh::paper {

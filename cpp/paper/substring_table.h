@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/bits.h"
 #include "engine/parallel.h"
+#include "engine/rows/bits.h"
 #include "engine/types.h"
 
 namespace bitweigh::paper {

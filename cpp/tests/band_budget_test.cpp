@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/band_budget.h"
+#include "engine/probe/band_budget.h"
 #include "tests/check.h"
 
 namespace bitweigh::test {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/band_query.h"
+#include "engine/probe/band_query.h"
 #include "tests/check.h"
 
 namespace bitweigh::test {

@@ -3,8 +3,8 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/band_table.h"
-#include "engine/bits.h"
+#include "engine/probe/band_table.h"
+#include "engine/rows/bits.h"
 #include "tests/check.h"
 
 namespace bitweigh::test {

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/band_table.h"
-#include "engine/bits.h"
-#include "engine/id_lookup.h"
-#include "engine/segment.h"
+#include "engine/probe/band_table.h"
+#include "engine/rows/bits.h"
+#include "engine/rows/id_lookup.h"
+#include "engine/rows/segment.h"
 #include "tests/check.h"
 
 namespace bitweigh::test {

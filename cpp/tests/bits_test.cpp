@@ -3,9 +3,9 @@
 #include <limits>
 #include <vector>
 
-#include "engine/bits.h"
-#include "engine/cost_table.h"
-#include "engine/segment.h"
+#include "engine/query/cost_table.h"
+#include "engine/rows/bits.h"
+#include "engine/rows/segment.h"
 #include "tests/check.h"
 
 namespace bitweigh::test {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/scan_query.h"
+#include "engine/scan/scan_query.h"
 
 namespace bitweigh::test {
 

@@ -1,6 +1,6 @@
 // What the cost model promises for any input: times rise with the work, tolerance falls as more is
 // spent, and probing never takes more than its share of a scan.
-#include "engine/cost_model.h"
+#include "engine/probe/cost_model.h"
 
 #include <cmath>
 #include <limits>

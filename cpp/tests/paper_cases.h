@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/bits.h"
 #include "engine/parallel.h"
+#include "engine/rows/bits.h"
 #include "paper/substring_table.h"
 #include "tests/check.h"
 

@@ -1,6 +1,6 @@
 // Tests of the planner, a program of its own: the suites of cost_model_test.cpp and
 // band_budget_test.cpp, then plans that are followed without any rows.
-#include "engine/plan.h"
+#include "engine/probe/plan.h"
 
 #include <algorithm>
 #include <cmath>

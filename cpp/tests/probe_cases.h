@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/bits.h"
+#include "engine/rows/bits.h"
 #include "engine/tiles.h"
 #include "engine/types.h"
 #include "tests/banded_segment.h"

@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/probe_query.h"
+#include "engine/probe/probe_query.h"
 #include "engine/search.h"
 #include "tests/check.h"
 #include "tests/probe_cases.h"

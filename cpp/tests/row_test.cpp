@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "engine/id_lookup.h"
-#include "engine/row_mask.h"
+#include "engine/rows/id_lookup.h"
+#include "engine/rows/row_mask.h"
 #include "tests/check.h"
 
 namespace bitweigh::test {

@@ -1,5 +1,5 @@
 // Sets of segments against lists of rows: where an id is, what removing leaves, what filters allow.
-#include "engine/segment_set.h"
+#include "engine/rows/segment_set.h"
 
 #include <algorithm>
 #include <cstddef>

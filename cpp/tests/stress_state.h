@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/bits.h"
-#include "engine/row_mask.h"
-#include "engine/segment_set.h"
+#include "engine/rows/bits.h"
+#include "engine/rows/row_mask.h"
+#include "engine/rows/segment_set.h"
 #include "tests/banded_segment.h"
 #include "tests/check.h"
 

@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/bits.h"
 #include "engine/range_search.h"
+#include "engine/rows/bits.h"
 #include "engine/search.h"
 #include "tests/check.h"
 #include "tests/stress_state.h"

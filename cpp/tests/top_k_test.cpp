@@ -5,9 +5,9 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/bucket_sort.h"
-#include "engine/kth_smallest.h"
-#include "engine/top_k.h"
+#include "engine/query/bucket_sort.h"
+#include "engine/query/kth_smallest.h"
+#include "engine/query/top_k.h"
 #include "tests/check.h"
 
 namespace bitweigh::test {

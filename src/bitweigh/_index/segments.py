@@ -26,7 +26,7 @@ StoredIds = Ids | NDArray[np.uint32] | range
 Unbanded: TypeAlias = Literal["small", "manual", "memory_limit", "free_memory", "stored"]
 """Why a segment has no bands: too few rows, nobody called `build`, no room, or saved that way."""
 
-# Ids that are not stored end here; see cpp/engine/id_column.h.
+# Ids that are not stored end here; see cpp/engine/rows/id_column.h.
 COUNTED_IDS_END = 2**61
 
 

@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/bits.h"
+#include "engine/rows/bits.h"
 #include "engine/types.h"
 
 namespace bitweigh {

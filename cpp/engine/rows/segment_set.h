@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/parallel.h"
-#include "engine/row_mask.h"
-#include "engine/segment.h"
+#include "engine/rows/row_mask.h"
+#include "engine/rows/segment.h"
 #include "engine/types.h"
 
 namespace bitweigh {

@@ -1,4 +1,4 @@
-#include "engine/bits.h"
+#include "engine/rows/bits.h"
 
 #include <algorithm>
 #include <cstring>

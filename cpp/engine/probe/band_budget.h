@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/band_query.h"
+#include "engine/probe/band_query.h"
 
 namespace bitweigh {
 

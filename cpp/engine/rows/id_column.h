@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "engine/bits.h"
+#include "engine/rows/bits.h"
 #include "engine/types.h"
 
 namespace bitweigh {

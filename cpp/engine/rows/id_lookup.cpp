@@ -1,4 +1,4 @@
-#include "engine/id_lookup.h"
+#include "engine/rows/id_lookup.h"
 
 #include <algorithm>
 #include <array>

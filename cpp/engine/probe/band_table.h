@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/bits.h"
 #include "engine/parallel.h"
-#include "engine/segment.h"
+#include "engine/rows/bits.h"
+#include "engine/rows/segment.h"
 
 namespace bitweigh {
 

@@ -1,4 +1,4 @@
-#include "engine/cost_model.h"
+#include "engine/probe/cost_model.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "engine/probe_query.h"
+#include "engine/probe/probe_query.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "engine/band_budget.h"
+#include "engine/probe/band_budget.h"
 
 #include <algorithm>
 #include <limits>

@@ -13,7 +13,7 @@
 #include <limits>
 #include <span>
 
-#include "engine/segment.h"
+#include "engine/rows/segment.h"
 
 namespace bitweigh {
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/cost_table.h"
+#include "engine/query/cost_table.h"
 #include "engine/scan/scan.h"
 
 namespace bitweigh {

@@ -1,12 +1,12 @@
-#include "engine/segment_set.h"
+#include "engine/rows/segment_set.h"
 
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
-#include "engine/bits.h"
-#include "engine/id_column.h"
-#include "engine/id_lookup.h"
+#include "engine/rows/bits.h"
+#include "engine/rows/id_column.h"
+#include "engine/rows/id_lookup.h"
 #include "engine/tuning.h"
 
 namespace bitweigh {

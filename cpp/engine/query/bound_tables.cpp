@@ -1,4 +1,4 @@
-#include "engine/bound_tables.h"
+#include "engine/query/bound_tables.h"
 
 #include <algorithm>
 #include <cmath>

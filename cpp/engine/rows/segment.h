@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/id_column.h"
-#include "engine/row_mask.h"
+#include "engine/rows/id_column.h"
+#include "engine/rows/row_mask.h"
 #include "engine/types.h"
 
 namespace bitweigh {

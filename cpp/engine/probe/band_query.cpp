@@ -1,4 +1,4 @@
-#include "engine/band_query.h"
+#include "engine/probe/band_query.h"
 
 namespace bitweigh {
 

@@ -1,10 +1,10 @@
-#include "engine/plan.h"
+#include "engine/probe/plan.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "engine/cost_model.h"
+#include "engine/probe/cost_model.h"
 #include "engine/types.h"
 
 namespace bitweigh {

@@ -1,4 +1,4 @@
-#include "engine/cost_table.h"
+#include "engine/query/cost_table.h"
 
 #include <algorithm>
 #include <array>

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/id_column.h"
 #include "engine/parallel.h"
+#include "engine/rows/id_column.h"
 #include "engine/types.h"
 
 namespace bitweigh {

@@ -26,9 +26,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/bucket_sort.h"
-#include "engine/id_column.h"
-#include "engine/kth_smallest.h"
+#include "engine/query/bucket_sort.h"
+#include "engine/query/kth_smallest.h"
+#include "engine/rows/id_column.h"
 #include "engine/types.h"
 
 namespace bitweigh {

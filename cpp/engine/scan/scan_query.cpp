@@ -1,9 +1,9 @@
-#include "engine/scan_query.h"
+#include "engine/scan/scan_query.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "engine/kth_smallest.h"
+#include "engine/query/kth_smallest.h"
 
 namespace bitweigh {
 

@@ -1,4 +1,4 @@
-#include "engine/band_table.h"
+#include "engine/probe/band_table.h"
 
 #include <algorithm>
 #include <cstring>

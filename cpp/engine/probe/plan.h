@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/band_budget.h"
-#include "engine/band_query.h"
+#include "engine/probe/band_budget.h"
+#include "engine/probe/band_query.h"
 
 namespace bitweigh {
 

@@ -19,13 +19,13 @@
 #include <memory>
 #include <vector>
 
-#include "engine/band_query.h"
-#include "engine/cost_model.h"
-#include "engine/cost_table.h"
 #include "engine/parallel.h"
-#include "engine/plan.h"
-#include "engine/scan_query.h"
-#include "engine/segment.h"
+#include "engine/probe/band_query.h"
+#include "engine/probe/cost_model.h"
+#include "engine/probe/plan.h"
+#include "engine/query/cost_table.h"
+#include "engine/rows/segment.h"
+#include "engine/scan/scan_query.h"
 #include "engine/tuning.h"
 
 namespace bitweigh {

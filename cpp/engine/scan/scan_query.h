@@ -10,13 +10,13 @@
 #include <span>
 #include <vector>
 
-#include "engine/bound_tables.h"
-#include "engine/cost_table.h"
 #include "engine/counters.h"
 #include "engine/parallel.h"
+#include "engine/query/bound_tables.h"
+#include "engine/query/cost_table.h"
+#include "engine/query/top_k.h"
+#include "engine/rows/segment.h"
 #include "engine/scan/scan.h"
-#include "engine/segment.h"
-#include "engine/top_k.h"
 #include "engine/tuning.h"
 
 namespace bitweigh {
