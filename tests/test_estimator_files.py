@@ -34,6 +34,8 @@ HASHERS = [
 ]
 WEIGHERS = [Asym(), Asym("lower_bound"), Wh(n_rows=20, seed=1), InnerProduct()]
 
+KINDS = tuple(hashers.BY_NAME.values())
+
 
 def fitted_weigher(weigher: Weigher) -> Weigher:
     hasher = Sign(threshold="median").fit(ROWS)
@@ -71,7 +73,7 @@ def test_the_same_hasher_makes_the_same_bytes() -> None:
 
 def test_parameters_that_numpy_counted_are_saved_too() -> None:
     raw = to_bytes(LSH(np.int64(9)).fit(ROWS))  # type: ignore[arg-type]
-    assert from_bytes(raw, Path("x"), hashers.KINDS).get_params()["n_bits"] == 9
+    assert from_bytes(raw, Path("x"), KINDS).get_params()["n_bits"] == 9
 
 
 def test_what_is_not_fitted_or_not_ours_is_not_saved(tmp_path: Path) -> None:
@@ -151,7 +153,7 @@ def test_what_does_not_fit_is_named_with_its_file(changed: dict[str, Any], match
     arrays = {**members(to_bytes(LSH(9).fit(ROWS))), **changed}
     raw = made({name: array for name, array in arrays.items() if array is not None})
     with pytest.raises(bitweigh.CorruptFileError, match=match) as caught:
-        from_bytes(raw, Path("a/b.npz"), hashers.KINDS)
+        from_bytes(raw, Path("a/b.npz"), KINDS)
     assert caught.value.path == Path("a/b.npz")
 
 
@@ -159,7 +161,7 @@ def test_a_compressed_file_is_refused() -> None:
     file = io.BytesIO()
     np.savez_compressed(file, **members(to_bytes(LSH(9).fit(ROWS))))
     with pytest.raises(bitweigh.CorruptFileError, match="must not be compressed"):
-        from_bytes(file.getvalue(), Path("x"), hashers.KINDS)
+        from_bytes(file.getvalue(), Path("x"), KINDS)
 
 
 def test_a_header_that_promises_more_than_there_is_is_refused() -> None:
@@ -174,12 +176,12 @@ def test_a_header_that_promises_more_than_there_is_is_refused() -> None:
                 raw = raw.replace(b"(6,), }            ", b"(6000000000000,), }")
             archive.writestr(f"{name}.npy", raw)
     with pytest.raises(bitweigh.CorruptFileError, match="does not fit its data"):
-        from_bytes(file.getvalue(), Path("x"), hashers.KINDS)
+        from_bytes(file.getvalue(), Path("x"), KINDS)
 
 
 def test_a_pickle_is_not_opened() -> None:
     with pytest.raises(bitweigh.CorruptFileError, match="not a zip file"):
-        from_bytes(pickle.dumps({}), Path("x"), hashers.KINDS)
+        from_bytes(pickle.dumps({}), Path("x"), KINDS)
 
 
 @given(st.integers(0, 2**32), st.integers(0, 7), st.booleans())
@@ -191,7 +193,7 @@ def test_a_damaged_byte_is_found_or_changes_nothing(place: int, bit: int, cut: b
     raw[place] ^= 1 << bit
     damaged = bytes(raw[:place] if cut else raw)
     try:
-        loaded = from_bytes(damaged, Path("x"), hashers.KINDS)
+        loaded = from_bytes(damaged, Path("x"), KINDS)
     except bitweigh.CorruptFileError:
         return
     assert loaded.thresholds_.tobytes() == hasher.thresholds_.tobytes()
@@ -254,11 +256,11 @@ def test_a_file_that_lists_more_than_a_hasher_has_is_not_taken_apart() -> None:
         for number in range(1000):
             archive.writestr(f"{number}.npy", b"")
     with pytest.raises(bitweigh.CorruptFileError, match="lists too many arrays"):
-        from_bytes(file.getvalue(), Path("x"), hashers.KINDS)
+        from_bytes(file.getvalue(), Path("x"), KINDS)
 
 
 def test_a_long_description_is_not_parsed() -> None:
     arrays = members(to_bytes(LSH(9).fit(ROWS)))
     arrays["about"] = np.array("[" + "{}," * 10_000 + "0]")
     with pytest.raises(bitweigh.CorruptFileError, match="about must have at most"):
-        from_bytes(made(arrays), Path("x"), hashers.KINDS)
+        from_bytes(made(arrays), Path("x"), KINDS)

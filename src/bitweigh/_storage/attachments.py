@@ -170,8 +170,8 @@ def read_attachments(
 
     Raises CorruptFileError where a file is damaged, or where they do not fit each other.
     """
-    hasher = _read_estimator(folder, stored.hasher, hashers.KINDS)
-    weigher = _read_estimator(folder, stored.weigher, weighers.KINDS)
+    hasher = _read_estimator(folder, stored.hasher, tuple(hashers.BY_NAME.values()))
+    weigher = _read_estimator(folder, stored.weigher, tuple(weighers.BY_NAME.values()))
     found = (hasher.n_features_in_, hasher.n_bits_, weigher.n_bits_, hasher.bitorder)
     wanted = (stored.n_features, codes.n_bits, codes.n_bits, codes.bitorder)
     if found != wanted or stored.rows != codes.state.rows:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitweigh import hashers, weighers
 from bitweigh._checks import as_integer
-from bitweigh.hashers import ITQ, LSH, Sign
 from bitweigh.hashers._base import Hasher
+from bitweigh.hashers._estimator import Estimator, defaults
 from bitweigh.hashers._vectors import blocks, sample_rows, unit_rows
 from bitweigh.typing import Metric
-from bitweigh.weighers import Asym, InnerProduct, Wh
+from bitweigh.weighers import Wh
 from bitweigh.weighers._base import Weigher
 
 __all__ = [
@@ -25,34 +26,35 @@ __all__ = [
 ]
 
 MAX_DEFAULT_BITS = 128
+
+Kind = TypeVar("Kind", bound=Estimator)
+
 # Projections that a weigher learns from: 128 MB.
 _WEIGHER_VALUES = 2**24
 
 
 def as_hasher(hasher: object, n_bits: int, seed: int) -> Hasher:
-    """A hasher by its name, or the one that came."""
+    """A hasher by its name, or the one given."""
     if isinstance(hasher, Hasher):
         return hasher
-    if hasher == "itq":
-        return ITQ(n_bits, seed=seed)
-    if hasher == "lsh":
-        return LSH(n_bits, seed=seed)
-    if hasher == "sign":
-        return Sign(seed=seed)
-    raise ValueError(f"hasher must be 'itq', 'lsh', 'sign' or a hasher, got {hasher!r}")
+    return _by_name("hasher", hasher, hashers.BY_NAME, n_bits=n_bits, seed=seed)
 
 
 def as_weigher(weigher: object, seed: int) -> Weigher:
-    """A weigher by its name, or the one that came."""
+    """A weigher by its name, or the one given."""
     if isinstance(weigher, Weigher):
         return weigher
-    if weigher == "asym":
-        return Asym()
-    if weigher == "wh":
-        return Wh(seed=seed)
-    if weigher == "inner_product":
-        return InnerProduct()
-    raise ValueError(f"weigher must be 'asym', 'wh', 'inner_product' or a weigher, got {weigher!r}")
+    return _by_name("weigher", weigher, weighers.BY_NAME, seed=seed)
+
+
+def _by_name(what: str, name: object, by_name: Mapping[Any, type[Kind]], **parameters: int) -> Kind:
+    """An estimator of the class with this name, given the parameters that the class takes."""
+    if not isinstance(name, str) or name not in by_name:
+        names = ", ".join(map(repr, by_name))
+        raise ValueError(f"{what} must be {names} or a {what}, got {name!r}")
+    kind = by_name[name]
+    taken = defaults(kind)
+    return kind(**{name: value for name, value in parameters.items() if name in taken})
 
 
 def learn(

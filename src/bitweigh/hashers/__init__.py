@@ -11,10 +11,11 @@ from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._itq import ITQ
 from bitweigh.hashers._lsh import LSH
 from bitweigh.hashers._sign import Sign
+from bitweigh.typing import HasherName
 
 __all__ = ["ITQ", "LSH", "Hasher", "Sign", "load"]
 
-KINDS: tuple[type[Hasher], ...] = (ITQ, LSH, Sign)
+BY_NAME: dict[HasherName, type[Hasher]] = {"itq": ITQ, "lsh": LSH, "sign": Sign}
 
 
 def load(path: str | os.PathLike[str]) -> Hasher:
@@ -38,4 +39,4 @@ def load(path: str | os.PathLike[str]) -> Hasher:
     array([[160]], dtype=uint8)
 
     """
-    return _files.read(path, KINDS)
+    return _files.read(path, tuple(BY_NAME.values()))

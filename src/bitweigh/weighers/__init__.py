@@ -7,6 +7,7 @@ into the costs that a search takes.
 import os
 
 from bitweigh.hashers import _files
+from bitweigh.typing import WeigherName
 from bitweigh.weighers._asym import Asym
 from bitweigh.weighers._base import Weigher
 from bitweigh.weighers._inner_product import InnerProduct
@@ -14,7 +15,11 @@ from bitweigh.weighers._wh import Wh
 
 __all__ = ["Asym", "InnerProduct", "Weigher", "Wh", "load"]
 
-KINDS: tuple[type[Weigher], ...] = (Asym, InnerProduct, Wh)
+BY_NAME: dict[WeigherName, type[Weigher]] = {
+    "asym": Asym,
+    "wh": Wh,
+    "inner_product": InnerProduct,
+}
 
 
 def load(path: str | os.PathLike[str]) -> Weigher:
@@ -38,4 +43,4 @@ def load(path: str | os.PathLike[str]) -> Weigher:
     array([[2.25, 2.25]])
 
     """
-    return _files.read(path, KINDS)
+    return _files.read(path, tuple(BY_NAME.values()))
