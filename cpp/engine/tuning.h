@@ -17,7 +17,7 @@ inline constexpr std::size_t wide_prefetch_bytes = 4096;
 // Scale of 8-bit sums: the current worst distance is about this many steps. The threshold lies
 // one or two above it and must stay below 255, the value of a saturated sum.
 inline constexpr double narrow_steps = 250.0;
-// 8-bit tables are quantised anew when the threshold has fallen below this: half the precision.
+// 8-bit tables are quantised again when the threshold has fallen below this: half the precision.
 inline constexpr unsigned narrow_rescale_below = 128;
 
 // Scale of 16-bit sums: the current worst distance is about this many steps per nibble table. With

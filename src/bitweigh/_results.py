@@ -132,9 +132,9 @@ class ScoredResult(_Scored):
 
 
 class SearchStats(NamedTuple):
-    """What a search did, one count per query: int64 ``(nq,)``, or ``()`` for a single query.
+    """What a search did: int64 ``(nq,)`` for each counter, or an int for a single query.
 
-    The counts depend on threads, batches and segments; the answer does not.
+    Counters depend on threads, batches and segments; the answer does not.
     """
 
     rows_scored_directly: NDArray[np.int64]
@@ -142,34 +142,34 @@ class SearchStats(NamedTuple):
     rows_scanned: NDArray[np.int64]
     """Rows that the kernel looked at."""
     rows_scanned_wide: NDArray[np.int64]
-    """Of those, rows whose bounds were summed in 16 bits instead of 8."""
+    """Rows among them whose bounds were summed in 16 bits instead of 8."""
     verified: NDArray[np.int64]
     """Rows that the kernel could not rule out, scored by the definition."""
     rescales: NDArray[np.int64]
-    """How often the kernel's tables were made anew because the worst distance had halved."""
+    """Times that the kernel's tables were rebuilt because the worst distance had halved."""
     capped_entries: NDArray[np.int64]
     """Entries of the kernel's tables that were too large for their 8 bits."""
     probes: NDArray[np.int64]
-    """Keys looked up."""
+    """Keys looked up in bands."""
     empty_probes: NDArray[np.int64]
-    """Of those, keys without a row."""
+    """Keys among them that no row has."""
     blocks_probed: NDArray[np.int64]
-    """Blocks of 32 rows that the kernel looked at for them."""
+    """Blocks of 32 rows that the kernel looked at for these keys."""
     rounds: NDArray[np.int64]
-    """How often it was planned which band to go on with."""
+    """Times that the next band to walk was planned."""
     rewalks: NDArray[np.int64]
-    """Walks through the keys of a band beyond the first one of that band."""
+    """Walks through the keys of a band that had been walked before, to a higher limit."""
     exhausted_bands: NDArray[np.int64]
-    """Bands that had no key left: every row was met."""
+    """Bands without a key left, which means that every row was seen."""
     duplicates: NDArray[np.int64]
-    """Rows met again while they were among the nearest."""
+    """Rows seen again while they were among the nearest."""
     fallbacks: NDArray[np.int64]
-    """Segments that were scanned after all, because probing became dearer."""
+    """Segments that were scanned after all, because probing became too expensive."""
     predicted_ns: NDArray[np.int64]
-    """Nanoseconds that all probing was estimated to take, as soon as there was a bound."""
+    """Nanoseconds that all probing was estimated to take, once there was a bound."""
     probe_spent_ns: NDArray[np.int64]
     """Nanoseconds that the probing done takes by the same estimates."""
     scan_ns: NDArray[np.int64]
-    """Nanoseconds that scanning what was probed would take by the same estimates."""
+    """Nanoseconds that scanning the probed segments would take by the same estimates."""
     nanoseconds: NDArray[np.int64]
-    """By the clock, in the engine. Queries that were scanned together share the time evenly."""
+    """Nanoseconds in the engine, by the clock. Queries scanned together share the time evenly."""

@@ -77,7 +77,7 @@ void CostTable::distances(const std::uint8_t* block, double out[block_rows]) con
 
 namespace {
 
-// Doubles a table of the sums of j bits to one of j + 1. Both halves are added anew: adding the
+// Doubles a table of the sums of j bits to one of j + 1. Both halves are summed again: adding the
 // difference of two costs to one half would give other values than the definition. With j known the
 // compiler needs no checks around its vector code: twice as fast as a loop over j.
 template <std::size_t j>

@@ -53,7 +53,7 @@ def write_file(path: Path, data: Iterable[memoryview]) -> None:
 def write_synced(folder: Path, name: str, data: Iterable[memoryview]) -> Path:
     """Write what is to become a file of this name, and sync it."""
     temporary = folder / temporary_of(name)
-    with _opened_anew(temporary) as file:
+    with _open_new(temporary) as file:
         unsynced = 0
         for piece in data:
             for first in range(0, len(piece), PIECE_BYTES):
@@ -76,7 +76,7 @@ def refuse_unless_plain(path: Path) -> None:
         raise FileExistsError(errno.EEXIST, reason, str(path))
 
 
-def _opened_anew(path: Path) -> io.FileIO:
+def _open_new(path: Path) -> io.FileIO:
     """A new file, never one that was there, nor one that a link leads to."""
     try:
         return io.FileIO(path, "x")

@@ -123,7 +123,7 @@ def _plan(
     state: State, policy: SegmentPolicy, method: Method, k: int, counters: dict[str, int]
 ) -> tuple[str, str]:
     if counters["fallbacks"]:
-        return "probe, then scan", "probing became more expensive than a scan and was given up"
+        return "probe, then scan", "probing became more expensive than a scan"
     if counters["probes"]:
         return "probe", "few codes are near the query, and bands lead to them"
     if k > state.rows:
