@@ -9,6 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src experiments/src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.txt' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# On all CPUs; tests that share a build or a folder stay together.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 
 .PHONY: help demo reproduce test test-all test-asan test-tsan tools bench bench-quick bench-engine docs lint stubs wheel clean
 
@@ -22,10 +24,10 @@ reproduce: $(VENV)/experiments ## the paper's experiments, repeated; writes a re
 	$(BIN)/bitweigh paper reproduce --out build/paper-reproduction $(REPRODUCE)
 
 test: $(VENV)/test ## all tests and checks that need nothing but pip and a compiler
-	$(BIN)/python -m pytest
+	$(PYTEST) -m 'not tools and not long'
 
-test-all: $(VENV)/test ## the same and those that need what `make tools` installs; fails without it
-	BITWEIGH_REQUIRE_TOOLS=1 $(BIN)/python -m pytest
+test-all: $(VENV)/test ## the same, longer, and tests that need what `make tools` installs; fails without it
+	BITWEIGH_LONG=1 BITWEIGH_REQUIRE_TOOLS=1 $(PYTEST)
 
 test-asan: $(VENV)/test ## damaged files and long lives, where a step out of bounds ends the run; some minutes
 	BITWEIGH_REQUIRE_TOOLS=1 $(BIN)/python -m pytest -s tests/test_sanitizers.py -k bounds

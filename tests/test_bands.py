@@ -232,9 +232,9 @@ def test_explain_speaks_of_the_codes_that_it_searched(monkeypatch: pytest.Monkey
     index = filled(5000)
     request = index._request
 
-    def and_another_thread_adds(*arguments: Any) -> Request:
+    def and_another_thread_adds(*arguments: Any, **options: Any) -> Request:
         index.add(index.codes_of(range(1000)))
-        return request(*arguments)
+        return request(*arguments, **options)
 
     monkeypatch.setattr(index, "_request", and_another_thread_adds)
     explained = index.explain(np.ones((64, 2)), np.int64(7), method="scan")

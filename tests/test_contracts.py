@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import COSTS, KERNELS, Case, Setting, assert_same, cases, settings_to_run
+from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ class Reached:
 def test_search_equals_the_definition(kernel: str) -> None:
     reached = Reached()
 
-    @settings(max_examples=1500)
+    @settings(max_examples=examples(1500))
     @given(cases(), settings_to_run(kernel))
     def check(case: Case, setting: Setting) -> None:
         reached.add(run(case, setting))
@@ -102,7 +103,7 @@ def test_no_setting_changes_a_byte(case: Case, ways: list[Setting]) -> None:
         assert_same(answer, answers[0])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(cases(), settings_to_run())
 def test_all_kernels_let_the_same_rows_through(case: Case, setting: Setting) -> None:
     # A kernel that adds too little still gives exact answers, only slower ones: the counts tell.

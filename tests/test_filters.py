@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from cases import Case, Setting, assert_same, cases, settings_to_run
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ def among(case: Case, keep: NDArray[np.bool_], k: int) -> SearchResult:
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     cases(),
     settings_to_run(),
@@ -50,7 +51,7 @@ def test_a_search_equals_the_definition_among_what_is_allowed(
     assert_same(found, among(case, keep, case.k))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(cases(most_queries=1), settings_to_run(), st.floats(0, 1), st.integers(0, 2**32 - 1))
 def test_range_search_and_iterator_keep_to_what_is_allowed(
     case: Case, setting: Setting, share: float, seed: int

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import warnings
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import LONG
 from storage_cases import make_index, repaired, sealed, write
 
 import bitweigh
@@ -175,13 +177,14 @@ def test_a_mutated_index_whose_checksums_match_never_crashes(
     outcomes: Counter[str] = Counter()
     tried = 0
     with warnings.catch_warnings():
-        for mutated in mutate(files):
+        # Every third where time is short.
+        for mutated in itertools.islice(mutate(files), 0, None, 1 if LONG else 3):
             if MANIFEST not in mutated:
                 continue
             tried += 1
             try_files(tmp_path / "index", repaired(mutated), outcomes, full=True)
     print(f"{mutate.__name__}: {tried} tried with repaired checksums, {dict(outcomes)}")
-    assert tried >= 5
+    assert tried >= 2
     if mutate is flips:
         assert outcomes["used"] > 100
         assert outcomes["found unsound"] > 100

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from effort import LONG
 from tools_needed import need_tool
 
 FOLDER = Path(__file__).parent
@@ -26,7 +27,7 @@ def count(few: int, more: int, full: int) -> int:
     """How many failures to inject."""
     if os.environ.get("BITWEIGH_INJECTIONS") == "full":
         return full
-    return more if os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1" else few
+    return more if LONG else few
 
 
 def run_from(first: int, kind: str, number: int, scratch: Path, preloaded: str) -> tuple[Any, str]:

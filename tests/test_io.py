@@ -20,7 +20,7 @@ def test_an_unknown_ending(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["fvecs", "bvecs", "fbin", "npy", "npz"])
 def test_a_file_that_is_not_there(tmp_path: Path, ending: str) -> None:
-    with pytest.raises(FileNotFoundError, match=f"none.{ending}: there is no such file"):
+    with pytest.raises(FileNotFoundError, match=f"none.{ending}: no such file"):
         io.read(tmp_path / f"none.{ending}")
     (tmp_path / f"folder.{ending}").mkdir()
     with pytest.raises(ValueError, match="expected a file"):
@@ -109,7 +109,7 @@ def test_a_missing_package_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     (tmp_path / f"a.{ending}").write_bytes(b"anything")
-    with pytest.raises(ImportError, match=rf'{package}: pip install "bitweigh\[datasets\]"$'):
+    with pytest.raises(ImportError, match=rf'{package}: pip install "bitweigh\[io\]"$'):
         io.read(tmp_path / f"a.{ending}")
 
 

@@ -11,7 +11,7 @@ from tools_needed import need_tool
 from bitweigh import _core
 
 # Compiling takes most of it: up to a minute for each set of flags on two quiet cores.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("cpp")]
 AARCH64 = "aarch64-linux-gnu"
 GCC = CppTests("g++", "g++")
 CLANG = CppTests("clang++", "clang++")
@@ -34,8 +34,16 @@ def emulated(compiler: str, *settings: str) -> CppTests:
     return CppTests(f"emulated-{compiler}", compiler, (*target, *settings))
 
 
-def test_the_cpp_tests_pass_with_every_kernel_of_this_machine() -> None:
-    GCC.run("scan_test", settings=expect(_core.kernel_names()))
+def test_the_cpp_tests_pass_and_read_nothing_out_of_bounds(tmp_path: Path) -> None:
+    programs = "scan_test", "plan_test", "probe_test", "paper_test", "reentry_test"
+    settings = expect(_core.kernel_names())
+    sanitized(MEMORY_SANITIZERS, tmp_path).run(*programs, settings=settings)
+
+
+@pytest.mark.long
+def test_the_cpp_tests_pass_when_optimised() -> None:
+    programs = "scan_test", "plan_test", "probe_test", "paper_test", "reentry_test"
+    GCC.run(*programs, settings=expect(_core.kernel_names()))
 
 
 @pytest.mark.tools
@@ -54,15 +62,6 @@ def test_the_neon_kernel_passes_the_cpp_tests_when_built_by_clang() -> None:
     clang.run("scan_test", settings=expect(["neon"]))
 
 
-def test_probing_is_exact_and_reads_nothing_out_of_bounds(tmp_path: Path) -> None:
-    sanitized(MEMORY_SANITIZERS, tmp_path).run("plan_test", "probe_test")
-
-
-def test_searches_are_right_inside_others_and_after_any_failed_allocation(tmp_path: Path) -> None:
-    # What was left behind may only be seen as a step too far.
-    sanitized(MEMORY_SANITIZERS, tmp_path).run("reentry_test")
-
-
 @pytest.mark.tools
 def test_probing_is_exact_when_built_by_clang() -> None:
     CLANG.run("plan_test", "probe_test")
@@ -73,6 +72,6 @@ def test_probing_is_exact_with_the_neon_kernel() -> None:
     emulated(f"{AARCH64}-g++").run("plan_test", "probe_test")
 
 
-@pytest.mark.parametrize("tests", [GCC, pytest.param(CLANG, marks=pytest.mark.tools)])
-def test_the_paper_s_claims_hold_probe_by_probe(tests: CppTests) -> None:
-    tests.run("paper_test")
+@pytest.mark.tools
+def test_the_paper_s_claims_hold_when_built_by_clang() -> None:
+    CLANG.run("paper_test")

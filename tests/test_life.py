@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import COSTS, assert_same
+from effort import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 import bitweigh
 from bitweigh.typing import BitOrder, Codes, Ids
 
-RUNS, STEPS = 300, 50
+RUNS, STEPS = examples(300), 50
 SEEDS = st.integers(0, 2**32 - 1)
 # What the machines did, to see that every path was taken.
 done: Counter[str] = Counter()

@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from cases import Case, Setting, cases, settings_to_run
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ def assert_has(found: RangeResult, query: int, expected: SearchResult, n: int) -
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(cases(), settings_to_run(), st.floats(0, 1.2), st.booleans())
 def test_range_search_equals_the_definition(
     case: Case, setting: Setting, share: float, exactly: bool
@@ -55,7 +56,7 @@ def test_range_search_equals_the_definition(
         assert_has(found, query, one, int((one.distances[:n] <= radii[query]).sum()))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(cases(), settings_to_run())
 def test_all_ties_are_what_is_as_near_as_the_last_one(case: Case, setting: Setting) -> None:
     index = setting.index(case)
@@ -68,7 +69,7 @@ def test_all_ties_are_what_is_as_near_as_the_last_one(case: Case, setting: Setti
         assert_has(found, query, one, int((one.distances[:n] <= last).sum()))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(cases(most_queries=1), settings_to_run(), st.integers(0, 200))
 def test_the_iterator_gives_the_rows_in_order(case: Case, setting: Setting, wanted: int) -> None:
     index = setting.index(case)

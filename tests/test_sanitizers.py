@@ -15,6 +15,7 @@ from cpp_tests import MEMORY_SANITIZERS, run, sanitized
 from tools_needed import need_tool, skip_or_fail
 
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.xdist_group("cpp")
 ALL_TESTS = os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1"
 # Where memory is at stake: damaged files, and everything that happens to an index.
 TESTS = ["tests/test_hostile_files.py", "tests/test_index.py", "tests/test_life.py"]

@@ -23,10 +23,13 @@ MODULES = (
 )
 PACKAGES = ("furo", "myst_parser", "sphinx")
 
-pytestmark = pytest.mark.skipif(
-    not all(importlib.util.find_spec(package) for package in PACKAGES),
-    reason="the packages that build the site are missing: pip install '.[docs]'",
-)
+pytestmark = [
+    pytest.mark.xdist_group("site"),
+    pytest.mark.skipif(
+        not all(importlib.util.find_spec(package) for package in PACKAGES),
+        reason="the packages that build the site are missing: pip install '.[docs]'",
+    ),
+]
 
 
 class Page(HTMLParser):

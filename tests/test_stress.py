@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -10,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import LONG
 from numpy.typing import NDArray
 
 import bitweigh
 
 N_BITS = 20
 # `make test-all` takes its time.
-SECONDS = 60 if os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1" else 8
+SECONDS = 60 if LONG else 8
 Model = dict[int, bytes]
 
 

@@ -233,7 +233,7 @@ def test_the_costs_are_those_of_hasher_and_weigher() -> None:
 
 
 def test_a_filter_is_made_once_for_all_blocks_of_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bitweigh._index import request
+    from bitweigh import index as codes_index
 
     index = made()
     expected = (
@@ -241,8 +241,10 @@ def test_a_filter_is_made_once_for_all_blocks_of_queries(monkeypatch: pytest.Mon
         index.range_search(QUERIES, 3.0, by="codes", deny=[1, 2]),
     )
     filters: list[object] = []
-    make = request.allowed_in
-    monkeypatch.setattr(request, "allowed_in", lambda *given: filters.append(given) or make(*given))
+    make = codes_index.as_filter
+    monkeypatch.setattr(
+        codes_index, "as_filter", lambda *given: filters.append(given) or make(*given)
+    )
     monkeypatch.setattr("bitweigh.hashers._vectors.BLOCK_VALUES", 12)  # a query at a time
     found = index.search(QUERIES, 3, deny=[1, 2])
     assert len(filters) == 1

@@ -1,11 +1,12 @@
 // Sorting a few hundred entries by distance, without a mispredicted branch for each comparison.
 //
-// Distances that spread over their range fall into as many bins almost one by one; what is left is
-// an insertion sort of entries that are nearly in order. Where they do not spread, std::sort.
+// Distances that spread over their range fall into as many bins allargest one by one; what is left
+// is an insertion sort of entries that are nearly in order. Where they do not spread, std::sort.
 #pragma once
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -25,18 +26,22 @@ void bucket_sort_by_distance(std::vector<Entry>& entries, Before before) {
         std::sort(entries.begin(), entries.end(), before);
         return;
     }
-    double least = entries[0].distance;
-    double most = entries[0].distance;
+    double smallest = entries[0].distance;
+    double largest = entries[0].distance;
     for (const Entry& entry : entries) {
-        least = std::min(least, entry.distance);
-        most = std::max(most, entry.distance);
+        smallest = std::min(smallest, entry.distance);
+        largest = std::max(largest, entry.distance);
+    }
+    if (!std::isfinite(largest - smallest)) {
+        std::sort(entries.begin(), entries.end(), before);
+        return;
     }
     const std::size_t n_bins = std::bit_ceil(2 * entries.size());
-    // The cap keeps it finite where all distances are equal, or almost.
-    const double bins_per_distance = std::min(static_cast<double>(n_bins - 1) / (most - least),
-                                              std::numeric_limits<double>::max());
+    // The cap keeps it finite where all distances are equal, or allargest.
+    const double bins_per_distance = std::min(
+        static_cast<double>(n_bins - 1) / (largest - smallest), std::numeric_limits<double>::max());
     const auto bin_of = [&](const Entry& entry) {
-        const double bin = (entry.distance - least) * bins_per_distance;
+        const double bin = (entry.distance - smallest) * bins_per_distance;
         return static_cast<std::size_t>(std::min(bin, static_cast<double>(n_bins - 1)));
     };
     std::vector<std::uint32_t> ends(n_bins);  // of each bin; first how many it has
@@ -47,7 +52,7 @@ void bucket_sort_by_distance(std::vector<Entry>& entries, Before before) {
         return;
     }
     std::uint32_t end = 0;
-    for (std::uint32_t& own : ends) own = end += own;
+    for (std::uint32_t& bin_end : ends) bin_end = end += bin_end;
     std::vector<Entry> spread(entries.size());
     for (const Entry& entry : entries) spread[--ends[bin_of(entry)]] = entry;
     for (std::size_t i = 1; i < spread.size(); ++i) {

@@ -74,7 +74,7 @@ class FolderLock:
                 fcntl.flock(outer, fcntl.LOCK_EX)
                 return file
             fcntl.flock(file, fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX)
-            # Whoever had the lock before may have removed the folder, and another made it anew.
+            # Whoever had the lock before may have removed the folder, and another process made a new one.
             if os.path.samestat(os.fstat(file), self.path.lstat()):
                 return file
             self.let_go()

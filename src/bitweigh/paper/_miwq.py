@@ -36,7 +36,7 @@ class SingleIndex(PaperIndex):
     >>> from bitweigh import paper
     >>> index = paper.SingleIndex(np.packbits([[0, 0, 1], [1, 0, 1]], axis=1), 3)
     >>> index.search(np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]]), 1)
-    SearchResult(distances=array([-0.5]), ids=array([0]))
+    PaperResult(distances=array([-0.5]), ids=array([0]))
 
     """
 
@@ -80,7 +80,7 @@ class MIWQ(SplitIndex):
     >>> from bitweigh import paper
     >>> index = paper.MIWQ(np.packbits([[0, 0, 1], [1, 0, 1]], axis=1), 3)
     >>> index.search(np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]]), 1)
-    SearchResult(distances=array([-0.5]), ids=array([0]))
+    PaperResult(distances=array([-0.5]), ids=array([0]))
 
     """
 

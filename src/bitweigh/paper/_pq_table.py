@@ -41,7 +41,7 @@ class PQTable(SplitIndex):
     >>> from bitweigh import paper
     >>> index = paper.PQTable(np.packbits([[0, 0, 1], [1, 0, 1]], axis=1), 3)
     >>> index.search(np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]]), 1)
-    SearchResult(distances=array([-0.5]), ids=array([0]))
+    PaperResult(distances=array([-0.5]), ids=array([0]))
 
     """
 

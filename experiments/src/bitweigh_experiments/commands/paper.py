@@ -47,7 +47,8 @@ def reproduce_command(
         typer.Option(help="Only what these tables need, such as 1,3-5. The paper has 1 to 16."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="100,000 rows, 32 and 64 bits: about two minutes.")
+        bool,
+        typer.Option("--quick", help="Run on 100,000 rows at 32 and 64 bits: about two minutes."),
     ] = False,
     rows: Annotated[
         int | None, typer.Option(min=1000, help="Rows to draw, and to cut real sets to.")
