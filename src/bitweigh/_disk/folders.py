@@ -74,7 +74,7 @@ class FolderLock:
                 fcntl.flock(outer, fcntl.LOCK_EX)
                 return file
             fcntl.flock(file, fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX)
-            # Whoever had the lock before may have removed the folder, and another process made a new one.
+            # The last holder of the lock may have removed the folder, and someone made another.
             if os.path.samestat(os.fstat(file), self.path.lstat()):
                 return file
             self.let_go()

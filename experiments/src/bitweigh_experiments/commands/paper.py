@@ -48,7 +48,7 @@ def reproduce_command(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Run on 100,000 rows at 32 and 64 bits: about two minutes."),
+        typer.Option("--quick", help="Use 100,000 rows and codes of 32 and 64 bits: two minutes."),
     ] = False,
     rows: Annotated[
         int | None, typer.Option(min=1000, help="Rows to draw, and to cut real sets to.")
