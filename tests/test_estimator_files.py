@@ -89,7 +89,7 @@ def test_what_is_not_fitted_or_not_ours_is_not_saved(tmp_path: Path) -> None:
 
 def test_each_loader_reads_its_own_kind_only(tmp_path: Path) -> None:
     LSH(9).fit(ROWS).save(tmp_path / "file")
-    with pytest.raises(bitweigh.CorruptFileError, match="one of Asym, InnerProduct, Wh, got 'LSH'"):
+    with pytest.raises(bitweigh.CorruptFileError, match="one of Asym, Wh, InnerProduct, got 'LSH'"):
         weighers.load(tmp_path / "file")
     with pytest.raises(FileNotFoundError):
         weighers.load(tmp_path / "none")

@@ -239,7 +239,8 @@ private:
     // Rises with the distance: what is within the largest of a bin is not in a higher bin.
     std::size_t bin_of(double distance) const {
         const double at = (distance - nearest_) * bins_per_distance_;
-        return static_cast<std::size_t>(std::clamp(at, 0.0, static_cast<double>(bins_.size() - 1)));
+        if (!(at > 0.0)) return 0;  // also NaN, which infinite distances would make
+        return static_cast<std::size_t>(std::min(at, static_cast<double>(bins_.size() - 1)));
     }
 
     std::size_t k_;
