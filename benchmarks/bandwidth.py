@@ -103,7 +103,7 @@ def measure_bandwidth(rows: int) -> Bandwidth:
             memory_map=True,
             on_chunk=lambda done, of: progress.update(task, completed=done, total=of),
         )
-    index = bitweigh.Index(N_BITS, bitorder="little")
+    index = bitweigh.Index(N_BITS, bitorder="little", build="manual")
     index.add(dataset.codes)
     n_bytes = rows * N_BITS // 8
     read = _PlainRead(n_bytes)
@@ -127,7 +127,7 @@ def measure_bandwidth(rows: int) -> Bandwidth:
 def measure_scaling(batch: int) -> Scaling:
     """Time one thread and two in turns; medians."""
     dataset = data.load("mixture", _SCALING_ROWS, N_BITS)
-    index = bitweigh.Index(N_BITS, bitorder="little")
+    index = bitweigh.Index(N_BITS, bitorder="little", build="manual")
     index.add(dataset.codes)
     costs = dataset.costs[:batch]
     seconds: dict[int, list[float]] = {1: [], 2: []}

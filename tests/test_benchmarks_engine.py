@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.engine import calls, clock, growth, hard, paper, variants
+from benchmarks.engine import clock, growth, hard, paper, variants
 from benchmarks.engine.__main__ import SECTIONS
 from benchmarks.engine.growth import GrowthFigures, Size
 from benchmarks.engine.hard import Comparison, HardFigures
@@ -173,15 +173,6 @@ def test_filters_allow_the_share_that_they_say(share: float) -> None:
     allow = variants.allowed(20_000, share)
     named = np.flatnonzero(allow) if allow.dtype == np.bool_ else np.unique(allow)
     assert len(named) == round(share * 20_000)
-
-
-def test_bands_are_built_on_as_many_threads_as_said_and_the_environment_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("BITWEIGH_THREADS", "5")
-    with calls._building_threads(3):
-        assert os.environ["BITWEIGH_THREADS"] == "3"
-    assert os.environ["BITWEIGH_THREADS"] == "5"
 
 
 @pytest.mark.parametrize("name", SECTIONS)

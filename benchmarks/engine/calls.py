@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import TypedDict
 
@@ -146,25 +144,9 @@ def _build_figures(codes: Codes, bands: int, rounds: int) -> BuildFigures:
 
 def _build_turn(codes: Codes, threads: int) -> Times:
     """Only the bands: an index that is scanned has none."""
-    index = bitweigh.Index(N_BITS, bitorder="little")
+    index = bitweigh.Index(N_BITS, bitorder="little", build="manual")
     index.add(codes)
-    with _building_threads(threads):
-        return _timed(index.build)()
-
-
-@contextmanager
-def _building_threads(threads: int) -> Iterator[None]:
-    """Building has no argument for it."""
-    name = "BITWEIGH_THREADS"
-    before = os.environ.get(name)
-    os.environ[name] = str(threads)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+    return _timed(partial(index.build, threads=threads))()
 
 
 def _timed(work: Callable[[], object]) -> Turn:
@@ -177,7 +159,7 @@ def _timed(work: Callable[[], object]) -> Turn:
 
 
 def _memory_figures(index: bitweigh.Index, codes: Codes) -> MemoryFigures:
-    own = bitweigh.Index(N_BITS, bitorder="little")
+    own = bitweigh.Index(N_BITS, bitorder="little", build="manual")
     # Too large for 32 bits.
     own.add(codes, np.random.default_rng(_SEED).permutation(len(codes)) << 20)
     own.build()

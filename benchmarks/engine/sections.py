@@ -86,7 +86,7 @@ def load(
 
 def indexed(codes: Codes, n_bits: int) -> bitweigh.Index:
     """An index with all options at their defaults, ready for its first query."""
-    index = bitweigh.Index(n_bits, bitorder="little")
+    index = bitweigh.Index(n_bits, bitorder="little", build="manual")
     index.add(codes)
     index.build()
     return index

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import bitweigh
 from benchmarks.peers import Codes, Costs, Ids, Query
 
@@ -16,10 +14,9 @@ class Bitweigh:
 
     def build(self, codes: Codes, n_bits: int) -> None:
         """Add the codes, row numbers being the ids, and build the bands."""
-        os.environ["BITWEIGH_THREADS"] = "1"  # building has no argument for it
-        self._index = bitweigh.Index(n_bits, bitorder="little")
+        self._index = bitweigh.Index(n_bits, bitorder="little", build="manual")
         self._index.add(codes)
-        self._index.build()
+        self._index.build(threads=1)
 
     def n_bytes(self) -> int:
         """As the index tells."""

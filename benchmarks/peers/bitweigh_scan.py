@@ -14,7 +14,7 @@ class BitweighScan:
 
     def build(self, codes: Codes, n_bits: int) -> None:
         """Add the codes; row numbers become the ids."""
-        self._index = bitweigh.Index(n_bits, bitorder="little")
+        self._index = bitweigh.Index(n_bits, bitorder="little", build="manual")
         self._index.add(codes)
 
     def n_bytes(self) -> int:
