@@ -75,7 +75,10 @@ def reproduce(plan: Plan, progress: Progress, keep: Callable[[Results], None] = 
     results = Results(hardware.facts(), {})
     grid = _grid(plan)
     for number, role in enumerate(grid):
-        progress(number / len(grid), f"data in place of {role}, and its true neighbours")
+        progress(
+            number / len(grid),
+            f"reading data set {number + 1} of {len(grid)}, with true neighbours",
+        )
         stage = set_stage(role, plan.folder, plan.scale)
         results.data.append(stage.facts)
         name = results.name_of(role)
