@@ -39,7 +39,7 @@ SEARCHED = """
 # Ids in no order, so that the lookup by id is built too.
 BUILD = """
 n = 8_000_000
-index = bitweigh.Index(64)
+index = bitweigh.Index(64, build="manual")
 index.add(rng.integers(0, 256, (n, 8), dtype=np.uint8), rng.permutation(n))
 print("ready", flush=True)
 try:
@@ -53,7 +53,7 @@ BUILT = """
 """
 SAVE = """
 n = 2_000_000
-index = bitweigh.Index(256)
+index = bitweigh.Index(256, build="manual")
 index.add(rng.integers(0, 256, (n, 32), dtype=np.uint8), rng.permutation(n))
 old = bitweigh.Index(256)
 old.add(np.zeros((5, 32), dtype=np.uint8))
@@ -65,7 +65,7 @@ try:
     while True:
         number += 1
         index.save(f"{sys.argv[3]}-{number}")
-        index._state.segments[0].segment.files.clear()
+        bitweigh._storage.index_files._known_files.clear()
 """
 SAVED = """
     try:
