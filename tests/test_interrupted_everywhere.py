@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from interrupted_everywhere import interrupted_everywhere
 
 import bitweigh
-from bitweigh._vectors.progress import bar
+from bitweigh._progress import ProgressBar
 from bitweigh_experiments.demo import cache
 
 # Files that are open when Ctrl-C comes are closed by the garbage collector; what it calls itself
@@ -137,7 +138,9 @@ def test_a_progress_bar_is_gone_after_ctrl_c_at_any_moment_of_showing_it(
     shown = []
 
     class Display:
-        def __init__(self, **_: object) -> None:
+        tasks = (SimpleNamespace(speed=None),)
+
+        def __init__(self, *_: object, **__: object) -> None:
             self.running = False
             shown.append(self)
 
@@ -175,7 +178,7 @@ def test_a_progress_bar_that_cannot_be_shown_is_taken_away_at_once(
 
     monkeypatch.setattr(progress.Progress, "start", start)
     monkeypatch.setattr(progress.Progress, "stop", lambda _: did.append("stop"))
-    shown = bar(True, "adding", 3)
+    shown = ProgressBar("adding", 3, shown=True)
     with pytest.raises(KeyboardInterrupt), shown:
         pass
     assert did == ["start", "stop"]

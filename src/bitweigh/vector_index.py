@@ -34,12 +34,12 @@ from bitweigh._index.filters import as_filter
 from bitweigh._index.request import MAX_LIMIT, Request, nearest, search_options
 from bitweigh._index.request import within as codes_within
 from bitweigh._index.state import State
+from bitweigh._progress import ProgressBar
 from bitweigh._results import Memory, RangeResult, SearchResult
 from bitweigh._vectors import files
 from bitweigh._vectors.adding import check_ids, with_vectors
 from bitweigh._vectors.hashing import as_queries, cost_blocks
 from bitweigh._vectors.learning import MAX_DEFAULT_BITS, as_hasher, as_weigher, learn
-from bitweigh._vectors.progress import bar
 from bitweigh._vectors.ranking import rank, within
 from bitweigh._vectors.state import VectorState
 from bitweigh._vectors.store import Vectors, check_vectors
@@ -232,7 +232,7 @@ class VectorIndex:
 
         """
         vectors = as_vectors(X, type(self).__name__)
-        with self._writing, bar(progress, "learning", 3) as advance:
+        with self._writing, ProgressBar("learning", 3, shown=progress) as bar:
             before = self._state
             if before is not None and len(before.index):
                 raise ValueError(
@@ -245,7 +245,7 @@ class VectorIndex:
                 self._metric,
                 self._seed,
                 self._bits_may_be_fewer,
-                advance,
+                bar.advance,
             )
             index = Index(hasher.n_bits_, bitorder=hasher.bitorder, **self._options)
             if before is not None:
@@ -413,7 +413,7 @@ class VectorIndex:
         distances = np.empty((len(queries), k))
         ids = np.empty((len(queries), k), np.int64)
         request = _request_for(state, threads, allow, deny)
-        with bar(progress, "searching", len(queries)) as advance:
+        with ProgressBar("searching", len(queries), unit="queries", shown=progress) as bar:
             for block, rows, costs in cost_blocks(state, queries):
                 found = nearest(request._replace(costs=costs), n_codes)
                 if state.vectors is None:
@@ -428,7 +428,7 @@ class VectorIndex:
                         distances[block],
                         ids[block],
                     )
-                advance(len(rows))
+                bar.advance(len(rows))
         return SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
 
     def range_search(

@@ -111,7 +111,7 @@ private:
     ScanQuery& scan_;
     ProbeScratch& scratch_;
     ProbePlan& plan_;
-    ProbeCounters& counters_;
+    SearchCounters& counters_;
     const double first_round_ns_;
     const double block_ns_;
     const double verify_ns_;

@@ -21,9 +21,6 @@
 
 namespace bitweigh {
 
-// What probing counts beside scanning.
-using ProbeCounters = SearchCounters;
-
 // A distance that the K-th best of a query's whole search does not exceed, shared by the threads
 // that scan different rows for it. It only falls.
 class SharedBound {
@@ -104,7 +101,7 @@ public:
     std::vector<Neighbour> take_sorted();
     // To be called once, when everything was scanned.
     SearchCounters counters();
-    ProbeCounters& probe_counters() { return counters_; }
+    SearchCounters& probe_counters() { return counters_; }
 
 private:
     // Whether a bound is known; brings the tables down to it.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh._checks import check_distinct, id_in_use_error
+from bitweigh._progress import ProgressBar
 from bitweigh._vectors.hashing import row_blocks
-from bitweigh._vectors.progress import bar
 from bitweigh._vectors.state import VectorState
 from bitweigh.typing import Ids
 
@@ -38,12 +38,12 @@ def with_vectors(
     """
     writer = None if state.vectors is None else state.vectors.writer()
     codes = np.empty((len(vectors), (state.index.n_bits + 7) // 8), np.uint8)
-    with bar(progress, "adding", len(vectors)) as advance:
+    with ProgressBar("adding", len(vectors), unit="vectors", shown=progress) as bar:
         for first, block in row_blocks(state, vectors, "X"):
             codes[first : first + len(block)] = state.hasher._codes_block(block)
             if writer is not None:
                 writer.write(block)
-            advance(len(block))
+            bar.advance(len(block))
     index = state.index.copy()
     first_id = index._state.next_id
     index.add(codes, ids, on_duplicate="replace")
