@@ -1,1 +1,1 @@
-"""What VectorIndex is made of: learning, storing vectors, ranking by true distance."""
+"""The parts of VectorIndex: learning, storing vectors, ranking by true distance."""

@@ -18,7 +18,7 @@ __all__ = ["check_ids", "with_vectors"]
 
 
 def check_ids(state: VectorState, ids: Ids, n_vectors: int, replacing: bool) -> None:
-    """Raise ValueError for ids that so many new vectors cannot have."""
+    """Raise ValueError unless these can be the ids of `n_vectors` new vectors."""
     if len(ids) != n_vectors:
         raise ValueError(
             f"ids must have shape ({n_vectors},), one for each vector, got {ids.shape}"
@@ -32,9 +32,9 @@ def check_ids(state: VectorState, ids: Ids, n_vectors: int, replacing: bool) -> 
 def with_vectors(
     state: VectorState, vectors: NDArray[Any], ids: Ids | None, progress: bool
 ) -> VectorState:
-    """The state with these vectors, which replace those whose ids they have.
+    """A new state with these vectors added; they replace vectors with the same ids.
 
-    Where this raises, rows may have been written that no state knows of: see `Vectors.cut`.
+    If this raises, rows may have been written that no state refers to: see `Vectors.cut`.
     """
     writer = None if state.vectors is None else state.vectors.writer()
     codes = np.empty((len(vectors), (state.index.n_bits + 7) // 8), np.uint8)
@@ -48,5 +48,5 @@ def with_vectors(
     first_id = index._state.next_id
     index.add(codes, ids, on_duplicate="replace")
     new_ids = range(first_id, first_id + len(codes)) if ids is None else ids
-    kept = None if writer is None else writer.finish(new_ids)
-    return replace(state, index=index, vectors=kept)
+    stored = None if writer is None else writer.finish(new_ids)
+    return replace(state, index=index, vectors=stored)

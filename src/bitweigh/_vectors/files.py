@@ -1,4 +1,4 @@
-"""A vector index and what its folder holds: what `bitweigh._storage` writes and reads of it."""
+"""Saving and loading: a `VectorState` to and from the contents that `bitweigh._storage` handles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["checksum", "load", "save", "verify"]
 
 
 class _Blocks:
-    """The vectors of some ids, block by block, as often as they are asked for."""
+    """The vectors of some ids in blocks; can be iterated over repeatedly."""
 
     def __init__(self, vectors: Vectors, ids: Ids) -> None:
         self._vectors = vectors
@@ -29,22 +29,22 @@ class _Blocks:
         return blocks_of(self._vectors, self._ids)
 
 
-def save(held: VectorState, path: str | os.PathLike[str]) -> None:
-    """Make the folder hold this, or leave what it holds."""
+def save(state: VectorState, path: str | os.PathLike[str]) -> None:
+    """Replace the contents of the folder, atomically."""
     ids = blocks = None
-    if held.vectors is not None:
-        ids = held.index.ids
-        blocks = _Blocks(held.vectors, ids)
-    facts = (held.hasher, held.weigher, held.metric, held.rerank, held.seed)
-    vector_files.save(VectorContent(held.index._content(), *facts, ids, blocks), path)
+    if state.vectors is not None:
+        ids = state.index.ids
+        blocks = _Blocks(state.vectors, ids)
+    settings = (state.hasher, state.weigher, state.metric, state.rerank, state.seed)
+    vector_files.save(VectorContent(state.index._content(), *settings, ids, blocks), path)
 
 
 def load(path: str | os.PathLike[str], mapped: bool) -> VectorState:
-    """What a folder holds; raises CorruptFileError where it is damaged."""
+    """Load the state from a folder; CorruptFileError if the folder is damaged."""
     content, source = vector_files.load(path, mapped)
-    state = content.codes.state if mapped else None
+    mapped_state = content.codes.state if mapped else None
     return VectorState(
-        Index._of(content.codes, Source(source.folder.resolve(), source.checksum, state)),
+        Index._of(content.codes, Source(source.folder.resolve(), source.checksum, mapped_state)),
         content.hasher,
         content.weigher,
         _vectors_of(content, source, mapped),
@@ -55,7 +55,7 @@ def load(path: str | os.PathLike[str], mapped: bool) -> VectorState:
 
 
 def checksum(folder: Path) -> str:
-    """The checksum of what a folder holds: of its manifest, which names files by their own."""
+    """The checksum of a folder: that of its manifest, which lists the checksums of its files."""
     return vector_files.checksum_of(folder)
 
 
@@ -75,5 +75,5 @@ def _vectors_of(content: VectorContent, source: VectorSource, mapped: bool) -> V
         return vectors
     try:
         return vectors.only(content.ids)
-    except ValueError:  # as for vectors that a caller adds
+    except ValueError:  # not finite, as for vectors that a caller adds
         raise CorruptFileError(str(source.vectors), "must hold finite numbers") from None

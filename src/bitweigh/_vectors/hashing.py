@@ -1,5 +1,5 @@
-"""From rows to codes and to costs. Rows are checked here, once, and not looked at again."""
-# ruff: noqa: N803 Q as X is scikit-learn's
+"""Rows as hashers take them, and queries to costs. Rows are checked here, and only here."""
+# ruff: noqa: N803 Q goes with scikit-learn's X
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["as_queries", "cost_blocks", "row_blocks"]
 
 
 def as_queries(state: VectorState, Q: object) -> tuple[NDArray[Any], bool]:
-    """Queries (nq, n_features), not yet known to be finite, and whether a single one came."""
+    """Queries (nq, n_features), not yet checked for NaN, and whether there was a single query."""
     array = as_array(Q, "Q")
     single = array.ndim == 1
     rows = array[np.newaxis] if single else array
@@ -27,7 +27,7 @@ def as_queries(state: VectorState, Q: object) -> tuple[NDArray[Any], bool]:
 def row_blocks(
     state: VectorState, vectors: NDArray[Any], name: str
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """The rows as a hasher takes them, in blocks, each with the number of its first row.
+    """Yield the rows in blocks as a hasher takes them, each with the number of its first row.
 
     Raises ValueError for a row that is not finite or, with "cosine", all zeros.
     """
@@ -38,7 +38,7 @@ def row_blocks(
 def cost_blocks(
     state: VectorState, queries: NDArray[Any]
 ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64]]]:
-    """Blocks of queries: which ones, the queries themselves (m, n_features), and their costs."""
+    """Yield blocks of queries: their positions, the queries (m, n_features), and their costs."""
     for first, block in row_blocks(state, queries, "Q"):
         costs = state.weigher._costs_block(state.hasher._project_block(block))
         yield slice(first, first + len(block)), block, np.ascontiguousarray(costs, np.float64)

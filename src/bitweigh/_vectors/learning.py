@@ -1,4 +1,4 @@
-"""What an index of vectors learns before it takes any: its hasher and its weigher."""
+"""Fitting the hasher and the weigher of a vector index, before any vectors are added."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ MAX_DEFAULT_BITS = 128
 
 Kind = TypeVar("Kind", bound=Estimator)
 
-# Projections that a weigher learns from: 128 MB.
+# Values of the projections that a weigher learns from: 128 MB of float64.
 _WEIGHER_VALUES = 2**24
 
 
 def as_hasher(hasher: object, n_bits: int, seed: int) -> Hasher:
-    """A hasher by its name, or the one given."""
+    """Create a hasher by name; a hasher object is returned as it is."""
     if isinstance(hasher, Hasher):
         return hasher
     return _by_name("hasher", hasher, hashers.BY_NAME, n_bits=n_bits, seed=seed)
 
 
 def as_weigher(weigher: object, seed: int) -> Weigher:
-    """A weigher by its name, or the one given."""
+    """Create a weigher by name; a weigher object is returned as it is."""
     if isinstance(weigher, Weigher):
         return weigher
     return _by_name("weigher", weigher, weighers.BY_NAME, seed=seed)
 
 
 def _by_name(what: str, name: object, by_name: Mapping[Any, type[Kind]], **parameters: int) -> Kind:
-    """An estimator of the class with this name, given the parameters that the class takes."""
+    """Create an estimator by the name of its class, with the parameters that the class accepts."""
     if not isinstance(name, str) or name not in by_name:
         names = ", ".join(map(repr, by_name))
         raise ValueError(f"{what} must be {names} or a {what}, got {name!r}")
     kind = by_name[name]
-    taken = defaults(kind)
-    return kind(**{name: value for name, value in parameters.items() if name in taken})
+    accepted = defaults(kind)
+    return kind(**{key: value for key, value in parameters.items() if key in accepted})
 
 
 def learn(
@@ -63,19 +63,19 @@ def learn(
     vectors: NDArray[Any],
     metric: Metric,
     seed: int,
-    fewer_bits: bool,
+    cap_bits: bool,
     advance: Callable[[int], None],
 ) -> tuple[Hasher, Weigher]:
-    """Fitted copies of a hasher and a weigher.
+    """Fit copies of a hasher and a weigher, and return them.
 
-    With `fewer_bits` the hasher makes no more bits than there are features. `advance` is told of
-    each of three steps.
+    With `cap_bits` the number of bits is at most the number of features. `advance(1)` is called
+    after each of three steps.
     """
     generator = np.random.default_rng(seed)
     sample = _sample_for(hasher, vectors, metric, generator)
     advance(1)
     hasher = copy.deepcopy(hasher)
-    if fewer_bits:
+    if cap_bits:
         hasher.set_params(n_bits=max(1, min(hasher.get_params()["n_bits"], sample.shape[1])))
     hasher.fit(sample)
     advance(1)
@@ -88,9 +88,9 @@ def learn(
 def _sample_for(
     hasher: Hasher, vectors: NDArray[Any], metric: Metric, generator: np.random.Generator
 ) -> NDArray[Any]:
-    """The rows to learn from: as many as the hasher looks at, of length 1 for the cosine."""
-    most = as_integer(hasher.max_fit_rows, "max_fit_rows", 1, 2**63 - 1)
-    sample = sample_rows(vectors, most, generator)
+    """The rows to learn from: at most the hasher's `max_fit_rows`, of length 1 for "cosine"."""
+    max_rows = as_integer(hasher.max_fit_rows, "max_fit_rows", 1, 2**63 - 1)
+    sample = sample_rows(vectors, max_rows, generator)
     if metric == "euclidean":
         return sample
     units = np.empty(sample.shape, np.result_type(sample.dtype, np.float32))
@@ -102,7 +102,7 @@ def _sample_for(
 def _fit_weigher(
     weigher: Weigher, hasher: Hasher, sample: NDArray[Any], generator: np.random.Generator
 ) -> None:
-    """Fit a weigher on what a fitted hasher makes of the sample, or of some of it."""
+    """Fit a weigher on a fitted hasher's projections of the sample, or of part of it."""
     rows = sample_rows(sample, max(1000, _WEIGHER_VALUES // hasher.n_bits_), generator)
     projected = hasher.project(rows)
     if isinstance(weigher, Wh):

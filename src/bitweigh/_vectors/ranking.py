@@ -1,7 +1,7 @@
 """True distances: candidates ranked by the vectors themselves, and all vectors within a radius.
 
-The distance between a query and a vector is a sum in float64 in a fixed order, by the compiled
-module: it depends on the two of them alone.
+The distance between a query and a vector is a float64 sum in a fixed order, computed by the
+compiled module: it depends on these two alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bitweigh.typing import Ids, Metric
 
 __all__ = ["rank", "within"]
 
-# Distances computed at a time where all vectors are read: 32 MB.
+# Distances computed at a time when all vectors are read: 32 MB of float64.
 _BLOCK_DISTANCES = 2**22
 
 
@@ -38,12 +38,12 @@ def rank(
 ) -> None:
     """Write the nearest candidates of each query into `distances` and `ids`, both (nq, k).
 
-    `candidates` are ids (nq, m), -1 for none. Where there are fewer than k, +inf and -1 follow.
+    `candidates` are ids (nq, m), padded with -1. If a query has fewer than k, +inf and -1 follow.
     """
     rows = vectors.rows_of(candidates.reshape(-1)).reshape(candidates.shape)
     missing = (rows < 0) & (candidates >= 0)
     if missing.any():
-        raise _without_vector(int(candidates[missing][0]))
+        raise _no_vector_error(int(candidates[missing][0]))
     workers, capped = _workers(threads)
     _core.rank_candidates(
         vectors.arrays, queries, rows, candidates, metric, workers, capped, distances, ids
@@ -56,34 +56,34 @@ def within(
     queries: NDArray[Any],
     radii: NDArray[np.float64],
     limit: int | None,
-    wanted: Filter | None,
+    id_filter: Filter | None,
     threads: int | None,
 ) -> RangeResult:
-    """All vectors within each radius, of those that the filter allows."""
+    """Find all vectors within each query's radius that the filter allows."""
     workers, capped = _workers(threads)
     ids = state.index.ids
-    if wanted is not None:
-        ids = ids[wanted.among(ids)]
-    checked = [np.empty((0, queries.shape[1])), *(b for _, b in row_blocks(state, queries, "Q"))]
-    rows = np.concatenate(checked)
-    found: list[list[tuple[NDArray[np.float64], Ids]]] = [[] for _ in rows]
-    counts = np.zeros(len(rows), dtype=np.int64)
-    step = max(1, _BLOCK_DISTANCES // max(1, len(rows)))
+    if id_filter is not None:
+        ids = ids[id_filter.among(ids)]
+    query_blocks = (block for _, block in row_blocks(state, queries, "Q"))
+    checked = np.concatenate([np.empty((0, queries.shape[1])), *query_blocks])
+    found: list[list[tuple[NDArray[np.float64], Ids]]] = [[] for _ in checked]
+    counts = np.zeros(len(checked), dtype=np.int64)
+    step = max(1, _BLOCK_DISTANCES // max(1, len(checked)))
     for first in range(0, len(ids), step):
         block = ids[first : first + step]
-        places = vectors.rows_of(block)
-        if (places < 0).any():
-            raise _without_vector(int(block[places < 0][0]))
-        distances = np.empty((len(rows), len(block)))
+        rows = vectors.rows_of(block)
+        if (rows < 0).any():
+            raise _no_vector_error(int(block[rows < 0][0]))
+        distances = np.empty((len(checked), len(block)))
         _core.vector_distances(
-            vectors.arrays, rows, places, state.metric, workers, capped, distances
+            vectors.arrays, checked, rows, state.metric, workers, capped, distances
         )
         near = distances <= radii[:, np.newaxis]
         counts += near.sum(axis=1)
         if limit is not None and (counts > limit).any():
             raise LimitError(f"more than limit = {limit} vectors are within the radius")
-        for parts, gaps, inside in zip(found, distances, near, strict=True):
-            parts.append((gaps[inside], block[inside]))
+        for parts, to_block, inside in zip(found, distances, near, strict=True):
+            parts.append((to_block[inside], block[inside]))
     ordered = [_in_order(parts) for parts in found]
     return RangeResult(
         np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
@@ -95,7 +95,7 @@ def within(
 def _in_order(
     parts: list[tuple[NDArray[np.float64], Ids]],
 ) -> tuple[NDArray[np.float64], Ids]:
-    """What the blocks had for one query, nearest first; the ids of the blocks ascend."""
+    """Join one query's results, nearest first; stable, as ids ascend over the blocks."""
     distances = np.concatenate([np.empty(0), *(distances for distances, _ in parts)])
     ids = np.concatenate([np.empty(0, np.int64), *(ids for _, ids in parts)])
     order = np.argsort(distances, kind="stable")
@@ -103,11 +103,11 @@ def _in_order(
 
 
 def _workers(threads: int | None) -> tuple[int, bool]:
-    """How many threads may work, and whether fewer should where there is little to do."""
+    """The maximum number of threads, and whether to use fewer when there is little work."""
     if threads is None:
         return _system.default_threads(), True
     return as_integer(threads, "threads", 1, _system.MAX_THREADS), False
 
 
-def _without_vector(missing: int) -> CorruptFileError:
-    return CorruptFileError("vectors", f"the id {missing} has no vector")
+def _no_vector_error(id_: int) -> CorruptFileError:
+    return CorruptFileError("vectors", f"the id {id_} has no vector")

@@ -1,4 +1,4 @@
-"""What a vector index holds at one moment. It is replaced whole, never changed."""
+"""The state of a vector index, which is replaced as a whole and never changed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["VectorState"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorState:
-    """What a vector index holds at one moment."""
+    """The contents of a vector index at one moment."""
 
     index: Index
-    """The codes. Nobody changes them: a change is made to a copy, which a new state holds."""
+    """The codes. Changes go to a copy, for a new state; only bands are built in place."""
     hasher: Hasher
     weigher: Weigher
     vectors: Vectors | None
-    """With `rerank`, the vectors of all ids of the index, and maybe of others."""
+    """With `rerank`, the vectors of all ids in the index, and perhaps of removed ids."""
     metric: Metric
     rerank: VectorDtype | None
     seed: int

@@ -1,7 +1,7 @@
-"""From real vectors to binary codes, with scikit-learn's manners but without needing scikit-learn.
+"""Hashers: from real vectors to binary codes. They follow scikit-learn but do not need it.
 
-A hasher's ``project`` gives one real number per bit, ``g``; its ``transform`` gives packed codes
-whose bit is ``g > thresholds_``. What one row becomes never depends on the rows beside it.
+A hasher's ``project`` returns one real number ``g`` per bit; its ``transform`` returns packed codes
+whose bits are ``g > thresholds_``. A row's projection and code never depend on other rows.
 """
 
 import os
@@ -19,12 +19,12 @@ BY_NAME: dict[HasherName, type[Hasher]] = {"itq": ITQ, "lsh": LSH, "sign": Sign}
 
 
 def load(path: str | os.PathLike[str]) -> Hasher:
-    """The hasher that its `save` wrote to a file.
+    """Load a hasher from the file that its `save` wrote.
 
     Raises
     ------
     CorruptFileError
-        If the file is damaged or holds anything else.
+        If the file is damaged or does not hold a hasher.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What all hashers share: fit on a sample, project and pack in blocks, scikit-learn's tags.
+"""The base classes of hashers: fit on a sample, project and pack in blocks, scikit-learn's tags.
 
 Invariant: a row's projection and code depend on that row and the fitted hasher alone.
 """
@@ -21,7 +21,7 @@ __all__ = ["Hasher", "LinearHasher"]
 
 
 class Hasher(Estimator, ABC):
-    """A hasher: `_learn` fits it, `_project_block` makes one real number per bit."""
+    """The base class: `_learn` fits, `_project_block` computes one real number per bit."""
 
     seed: int
     max_fit_rows: int
@@ -35,7 +35,7 @@ class Hasher(Estimator, ABC):
     _stored_names: ClassVar[dict[str, str]] = {"thresholds_": "threshold_"}
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 scikit-learn's
-        """Learn from vectors, at most `max_fit_rows` of them, drawn by `seed`.
+        """Learn from at most `max_fit_rows` of the vectors, drawn with `seed`.
 
         Parameters
         ----------
@@ -69,9 +69,9 @@ class Hasher(Estimator, ABC):
             )
         as_bitorder(self.bitorder)
         n_bits = self._bits_for(n_features)
-        most = as_integer(self.max_fit_rows, "max_fit_rows", 1, 2**63 - 1)
+        max_rows = as_integer(self.max_fit_rows, "max_fit_rows", 1, 2**63 - 1)
         generator = np.random.default_rng(as_integer(self.seed, "seed", 0, 2**63 - 1))
-        self._learn(sample_rows(vectors, most, generator), n_bits, generator)
+        self._learn(sample_rows(vectors, max_rows, generator), n_bits, generator)
         self.n_features_in_ = n_features
         self.n_bits_ = n_bits
         return self
@@ -79,14 +79,14 @@ class Hasher(Estimator, ABC):
     def project(
         self, X: ArrayLike, *, out: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """One real number per bit, whose comparison with `thresholds_` is that bit.
+        """Compute one real number per bit; the bit is 1 where it is greater than `thresholds_`.
 
         Parameters
         ----------
         X : real numbers (n, n_features)
             Vectors, finite. Read block by block.
         out : float64 (n, n_bits), optional
-            Where to write.
+            Array to write to.
 
         Returns
         -------
@@ -102,21 +102,21 @@ class Hasher(Estimator, ABC):
         array([[ 0.5, -2. ]])
 
         """
-        vectors = self._fitting(X)
-        made = as_out(out, (len(vectors), self.n_bits_), np.float64)
+        vectors = self._checked_vectors(X)
+        projected = as_out(out, (len(vectors), self.n_bits_), np.float64)
         for start, block in blocks(vectors, self.n_bits_):
-            made[start : start + len(block)] = self._project_block(block)
-        return made
+            projected[start : start + len(block)] = self._project_block(block)
+        return projected
 
     def transform(self, X: ArrayLike, *, out: Codes | None = None) -> Codes:
-        """Packed codes: bit k is 1 where projection k is greater than ``thresholds_[k]``.
+        """Compute packed codes: bit k is 1 where projection k is greater than ``thresholds_[k]``.
 
         Parameters
         ----------
         X : real numbers (n, n_features)
             Vectors, finite. Read block by block, so a memory map larger than memory will do.
         out : uint8 (n, n_bytes), optional
-            Where to write, for instance another memory map.
+            Array to write to, for instance another memory map.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class Hasher(Estimator, ABC):
         (100, 4)
 
         """
-        vectors = self._fitting(X)
+        vectors = self._checked_vectors(X)
         as_bitorder(self.bitorder)
         codes = as_out(out, (len(vectors), (self.n_bits_ + 7) // 8), np.uint8)
         for start, block in blocks(vectors, self.n_bits_):
@@ -152,12 +152,12 @@ class Hasher(Estimator, ABC):
         return self.fit(X, y).transform(X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Names of the columns of `transform`, the bytes of a code, as scikit-learn makes them.
+        """Name the columns of `transform`, the bytes of a code, as scikit-learn does.
 
         Parameters
         ----------
         input_features : n_features names, optional
-            Only their number is looked at.
+            Only their number is checked.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class Hasher(Estimator, ABC):
         return np.array(names, dtype=object)
 
     def __sklearn_tags__(self) -> object:
-        """scikit-learn's description of a transformer; only scikit-learn asks for it."""
+        """Describe this transformer to scikit-learn, the only caller."""
         from sklearn.utils import Tags, TargetTags, TransformerTags
 
         return Tags(
@@ -191,28 +191,28 @@ class Hasher(Estimator, ABC):
             transformer_tags=TransformerTags(preserves_dtype=[]),
         )
 
-    def _fitting(self, X: object) -> NDArray[Any]:
+    def _checked_vectors(self, X: object) -> NDArray[Any]:
         self._need_fitted()
         return as_vectors(X, type(self).__name__, self.n_features_in_)
 
     @abstractmethod
     def _bits_for(self, n_features: int) -> int:
-        """The number of bits for vectors of this width; checks the parameters."""
+        """Check the parameters, and return the number of bits for this many features."""
 
     @abstractmethod
     def _learn(self, rows: NDArray[Any], n_bits: int, generator: np.random.Generator) -> None:
-        """Set `thresholds_` and whatever else ends in an underscore, from the rows drawn."""
+        """Learn `thresholds_` and any other attributes ending in an underscore from the rows."""
 
     @abstractmethod
     def _project_block(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Project rows that were checked, (m, n_features), to (m, n_bits), each as if alone."""
+        """Project checked rows (m, n_features) to (m, n_bits), each independently of the others."""
 
     def _codes_block(self, block: NDArray[np.float64]) -> Codes:
-        """Packed codes (m, n_bytes) of rows that were checked."""
+        """Packed codes (m, n_bytes) of checked rows."""
         return np.packbits(self._bits_block(block), axis=1, bitorder=self.bitorder)
 
     def _bits_block(self, block: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The bits (m, n_bits) of some rows: exactly those of `_project_block`."""
+        """Bits (m, n_bits) of checked rows; an override must return exactly the same."""
         bits: NDArray[np.bool_] = self._project_block(block) > self.thresholds_
         return bits
 
@@ -220,10 +220,10 @@ class Hasher(Estimator, ABC):
 class LinearHasher(Hasher):
     """A hasher whose projection is ``(x - mean_) @ projection_``.
 
-    The last bits of a matrix product by BLAS depend on its shape, and within one product on where
-    a row stands. So the projection is defined as one product of a vector with the matrix for each
-    row: the same call whatever is beside it. A product of matrices, several times faster, decides
-    the bits it can decide.
+    The last bits of a matrix product by BLAS depend on its shape and, within one product, on the
+    position of a row. So the projection is defined as a separate product of each row with the
+    matrix: the same call whatever the other rows are. One product for all rows, several times
+    faster, decides the bits for which its rounding cannot matter.
     """
 
     n_bits: int
@@ -231,29 +231,29 @@ class LinearHasher(Hasher):
     mean_: NDArray[np.float64]
     projection_: NDArray[np.float64]
 
-    def _bits_for(self, n_features: int) -> int:  # noqa: ARG002 for those that depend on it
+    def _bits_for(self, n_features: int) -> int:  # noqa: ARG002 overrides use it
         return as_n_bits(self.n_bits)
 
     def _project_block(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._project_each(block - self.mean_)
 
     def _project_each(self, centred: NDArray[np.float64]) -> NDArray[np.float64]:
-        each: NDArray[np.float64] = np.matmul(centred[:, np.newaxis, :], self.projection_)[:, 0, :]
-        return each
+        products: NDArray[np.float64] = np.matmul(centred[:, np.newaxis, :], self.projection_)
+        return products[:, 0, :]
 
     def _bits_block(self, block: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The bits of `_project_block`, by a matrix product and a second look at close calls.
+        """The bits of `_project_block`: by one matrix product, and row by row where it is close.
 
         Proof: a sum of d products in any order, fused or not, is within d u / (1 - d u) times
-        sum |x_i w_i| <= |x| |w| of the true one, u = 2^-53. So two of them differ by at most twice
-        that, and `slack` is about twice as much again, which covers the rounding of the norms. The
-        constants cover squares and products that underflow.
+        sum |x_i w_i| <= |x| |w| of the exact sum, u = 2^-53. So two of them differ by at most twice
+        that, and `slack` is about twice that difference, which covers the rounding of the norms.
+        The constants cover squares and products that underflow.
         """
         centred = block - self.mean_
         projected = centred @ self.projection_
         lengths = np.linalg.norm(centred, axis=1)[:, np.newaxis] + 1e-150
-        share = 4 * (centred.shape[1] + 8) * 2.0**-53
-        slack = share * lengths * np.linalg.norm(self.projection_, axis=0) + 1e-290
+        relative_slack = 4 * (centred.shape[1] + 8) * 2.0**-53
+        slack = relative_slack * lengths * np.linalg.norm(self.projection_, axis=0) + 1e-290
         bits: NDArray[np.bool_] = projected > self.thresholds_
         certain = np.abs(projected - self.thresholds_) > slack
         close = np.flatnonzero(~certain.all(axis=1))

@@ -1,7 +1,7 @@
-"""scikit-learn's conventions of parameters, without scikit-learn.
+"""scikit-learn's parameter conventions, without scikit-learn.
 
-A parameter is an argument of ``__init__``, which only stores it; values are checked by `fit`. What
-`fit` learns ends in an underscore. `n_bits_` is there once an object is fitted.
+A parameter is an argument of ``__init__``, which only stores it; `fit` checks its value. Attributes
+that `fit` learns end in an underscore. An object is fitted once it has `n_bits_`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any, ClassVar, Self, TypeAlias
 __all__ = ["Estimator", "Shape", "defaults", "not_fitted_error"]
 
 Shape: TypeAlias = tuple[str | int | None, ...]
-"""Of a learned array: numbers, names of counts, None for any length."""
+"""The shape of a learned array: numbers, names of counts, or None for any length."""
 
 
 class Estimator:
-    """Parameters by name, a short repr, a file, and the error for what is not fitted yet."""
+    """The base of hashers and weighers: parameters, repr, saving, the check for being fitted."""
 
-    # What `fit` learns, for the file: numbers of things, and arrays of float64. A class that can
-    # be saved lists its arrays itself, so that nothing derived from it is taken for it.
+    # What `fit` learns, for the file: integers and float64 arrays. A class can be saved only if it
+    # defines `_learned` itself, so that a subclass is not mistaken for its base.
     _counts: ClassVar[tuple[str, ...]] = ("n_bits_",)
     _learned: ClassVar[dict[str, Shape]]
-    # What an array is called in the file, where that is not the name of the attribute.
+    # Names of arrays in the file, where they differ from the name of the attribute.
     _stored_names: ClassVar[dict[str, str]] = {}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 scikit-learn's
@@ -38,10 +38,10 @@ class Estimator:
         """
         return {name: getattr(self, name) for name in defaults(type(self))}
 
-    def set_params(self, **params: Any) -> Self:  # noqa: ANN401 of every kind
-        """Change parameters by name; what is fitted already stays as it is until the next `fit`.
+    def set_params(self, **params: Any) -> Self:  # noqa: ANN401 of any type
+        """Change parameters by name; they take effect at the next `fit`.
 
-        But for `bitorder`, the order in which bits are packed: nothing is learned for it.
+        `bitorder` takes effect at once: it only says how bits are packed.
 
         Examples
         --------
@@ -61,7 +61,7 @@ class Estimator:
         return self
 
     def __repr__(self) -> str:
-        """The class with the parameters that are not at their default."""
+        """The class and those parameters that differ from their defaults."""
         shown = [
             f"{name}={getattr(self, name)!r}"
             for name, default in defaults(type(self)).items()
@@ -70,7 +70,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save what was learned to a file, .npz without pickle; `load` of the same module reads it.
+        """Save to an .npz file without pickle; `hashers.load` or `weighers.load` reads it.
 
         Examples
         --------
@@ -90,11 +90,11 @@ class Estimator:
         _files.write(self, path)
 
     def _fitted_params(self) -> dict[str, Any]:
-        """The parameters that what was learned goes with, for the file."""
+        """The parameters to save with what was learned."""
         return self.get_params()
 
     def _sizes(self) -> dict[str, Shape]:
-        """The arrays that these parameters make `fit` learn."""
+        """The shapes of the arrays that `fit` learns with these parameters."""
         return self._learned
 
     def _need_fitted(self) -> None:
@@ -105,11 +105,11 @@ class Estimator:
 
 
 class _NotFittedError(ValueError, AttributeError):
-    """The twin of scikit-learn's NotFittedError, for where scikit-learn is not installed."""
+    """A stand-in for scikit-learn's NotFittedError if scikit-learn is not installed."""
 
 
 def not_fitted_error() -> type[Exception]:
-    """scikit-learn's NotFittedError, or its twin."""
+    """scikit-learn's NotFittedError, or its stand-in."""
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:
@@ -118,6 +118,6 @@ def not_fitted_error() -> type[Exception]:
 
 
 def defaults(cls: type) -> dict[str, Any]:
-    """The parameters of a class with their defaults, `inspect`'s own mark where there is none."""
+    """The parameters of a class and their defaults, `inspect.Parameter.empty` for none."""
     parameters = inspect.signature(cls).parameters
     return {name: parameter.default for name, parameter in parameters.items()}

@@ -1,4 +1,4 @@
-"""ITQ: principal components, rotated so that the signs lose least."""
+"""ITQ: principal components, rotated to lose as little as possible by taking signs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class ITQ(LinearHasher):
     """Iterative quantisation: ``g = (x - mean) P R``, threshold 0.
 
     P holds the leading eigenvectors of the covariance. R starts as a random rotation; each round
-    takes ``B = sign(V R)`` of the projected rows V (with sign(0) = -1, as a bit is ``g > 0``), and
-    then the rotation R with the least ``||B - V R||``: with ``U S A^T`` the singular value
-    decomposition of ``B^T V``, that is ``R = A U^T``. Both steps lower that error or leave it.
+    sets ``B = sign(V R)`` for the projected rows V (with sign(0) = -1, as a bit is ``g > 0``), and
+    then R to the rotation with the least ``||B - V R||``: with ``U S A^T`` the singular value
+    decomposition of ``B^T V``, that is ``R = A U^T``. Neither step increases that error.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class ITQ(LinearHasher):
     n_rounds : int
         Rounds of the two steps.
     seed : int
-        Draws the first rotation, and the training rows where there are more than `max_fit_rows`.
+        Random seed of the first rotation, and of the sample if there are over `max_fit_rows` rows.
     max_fit_rows : int
-        Fits on at most this many rows.
+        Maximum number of rows to learn from.
     bitorder : "big" or "little"
         As in ``np.packbits``.
 
@@ -45,7 +45,7 @@ class ITQ(LinearHasher):
     thresholds_ : float64 (n_bits,)
         Zeros.
     quantisation_errors_ : float64 (n_rounds,)
-        ``||B - V R||`` in each round, once B is taken. Never rises.
+        ``||B - V R||`` between the two steps of each round. Never increases.
     n_features_in_, n_bits_ : int
 
     Examples
@@ -122,7 +122,7 @@ def _leading_components(
 
 
 def _random_rotation(n_bits: int, generator: np.random.Generator) -> NDArray[np.float64]:
-    """An orthogonal matrix drawn evenly from all of them."""
+    """An orthogonal matrix, uniformly distributed."""
     q, r = np.linalg.qr(generator.standard_normal((n_bits, n_bits)))
     return q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
 

@@ -23,9 +23,9 @@ class LSH(LinearHasher):
     n_bits : int
         Bits of a code; may exceed the number of features.
     seed : int
-        Draws W, and the training rows where there are more than `max_fit_rows`.
+        Random seed of W, and of the sample if there are more than `max_fit_rows` rows.
     max_fit_rows : int
-        The mean is taken over at most this many rows.
+        Maximum number of rows to compute the mean from.
     bitorder : "big" or "little"
         As in ``np.packbits``.
 

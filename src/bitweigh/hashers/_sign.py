@@ -27,9 +27,9 @@ class Sign(Hasher):
     threshold : "zero" or "median"
         What a feature must exceed for its bit to be 1.
     seed : int
-        Draws the training rows where there are more than `max_fit_rows`.
+        Random seed of the sample if there are more than `max_fit_rows` rows.
     max_fit_rows : int
-        The median is taken over at most this many rows.
+        Maximum number of rows to compute the median from.
     bitorder : "big" or "little"
         As in ``np.packbits``.
 
@@ -37,7 +37,7 @@ class Sign(Hasher):
     ----------
     thresholds_ : float64 (n_bits,)
     n_features_in_, n_bits_ : int
-        The same number.
+        Both the number of features.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Sign(Hasher):
         return n_features
 
     def _learn(self, rows: NDArray[Any], n_bits: int, generator: np.random.Generator) -> None:  # noqa: ARG002
-        for _ in blocks(rows):  # refuses what is not finite
+        for _ in blocks(rows):  # raises ValueError for values that are not finite
             pass
         self.thresholds_ = np.zeros(n_bits)
         if self.threshold == "median":

@@ -1,7 +1,8 @@
-"""Vectors as they come: checks, seeded samples, and blocks of float64.
+"""Input vectors: checks, seeded samples, and blocks of float64.
 
-Nothing here copies more than a block of the input, so memory maps larger than memory will do.
-Accepted and refused is what scikit-learn's own check accepts and refuses, in words it knows.
+Apart from samples, no more than a block of the input is copied, so a memory map larger than memory
+will do. Input is accepted or refused as by scikit-learn's own check, with messages that its tests
+recognise.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from bitweigh._checks import taken_array
 
 __all__ = ["as_out", "as_vectors", "blocks", "mean_of", "sample_rows", "unit_rows"]
 
-# Values of a block: 2 MB as float64, so that a block and its projection stay in cache.
+# Values in a block: 2 MB as float64, so that a block and its projection stay in cache.
 BLOCK_VALUES = 2**18
 
 
@@ -27,7 +28,7 @@ def as_vectors(
     *,
     name: str = "X",
 ) -> NDArray[Any]:
-    """Real vectors ``(n, n_features)``, in the dtype that came and not copied.
+    """Real vectors ``(n, n_features)``, in their own dtype and not copied.
 
     Strings, complex and sparse data are refused here; NaN and infinities by `blocks`, so that
     nothing is read twice.
@@ -62,8 +63,8 @@ def as_out(
         return np.empty(shape, dtype=dtype)
     name = np.dtype(dtype).name
     if not isinstance(out, np.ndarray) or out.dtype != dtype:
-        came = out.dtype if isinstance(out, np.ndarray) else type(out).__name__
-        raise TypeError(f"out must be an array of {name}, got {came}")
+        actual = out.dtype if isinstance(out, np.ndarray) else type(out).__name__
+        raise TypeError(f"out must be an array of {name}, got {actual}")
     if out.shape != shape:
         raise ValueError(f"out must have shape {shape}, got {out.shape}")
     if not out.flags.writeable:
@@ -72,22 +73,23 @@ def as_out(
 
 
 def sample_rows(
-    vectors: NDArray[Any], at_most: int, generator: np.random.Generator
+    vectors: NDArray[Any], max_rows: int, generator: np.random.Generator
 ) -> NDArray[Any]:
-    """All rows, or `at_most` of them drawn without repeats, in their own order."""
-    if len(vectors) <= at_most:
+    """All rows, or `max_rows` of them drawn without repeats, in their original order."""
+    if len(vectors) <= max_rows:
         return vectors
-    chosen = generator.choice(len(vectors), at_most, replace=False, shuffle=False)
-    taken: NDArray[Any] = vectors[np.sort(chosen)]
-    return taken
+    chosen = generator.choice(len(vectors), max_rows, replace=False, shuffle=False)
+    sample: NDArray[Any] = vectors[np.sort(chosen)]
+    return sample
 
 
 def blocks(
     vectors: NDArray[Any], n_bits: int = 1, *, name: str = "X"
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """The rows as finite float64 in blocks, each with the number of its first row.
+    """Yield the rows in blocks of finite float64, each with the number of its first row.
 
-    A block has as many rows as keep it, and `n_bits` numbers for each, within `BLOCK_VALUES`.
+    A block, and its projection to `n_bits` numbers per row, each have at most `BLOCK_VALUES` values
+    unless a single row has more.
     """
     step = max(1, BLOCK_VALUES // max(vectors.shape[1], n_bits))
     for start in range(0, len(vectors), step):
@@ -114,9 +116,10 @@ def mean_of(vectors: NDArray[Any]) -> NDArray[np.float64]:
 def unit_rows(
     block: NDArray[np.float64], first: int = 0, *, name: str = "X"
 ) -> NDArray[np.float64]:
-    """The rows of a block, each divided by its length; `first` is the number of the first.
+    """The rows of a block, each divided by its length; `first` is the number of the first row.
 
-    A row is divided by its largest value before, so that no square overflows or vanishes.
+    A row is first divided by its largest absolute value, so that the sum of squares neither
+    overflows nor underflows.
     """
     largest = np.abs(block).max(axis=1, keepdims=True, initial=0.0)
     if not largest.all():

@@ -1,4 +1,4 @@
-"""From a query's projections to costs: how much each bit of a code should count.
+"""Weighers: from a query's projections to costs, which say how much each bit of a code counts.
 
 A weigher is fitted on a hasher's projections of training rows, and turns the projections of queries
 into the costs that a search takes.
@@ -23,12 +23,12 @@ BY_NAME: dict[WeigherName, type[Weigher]] = {
 
 
 def load(path: str | os.PathLike[str]) -> Weigher:
-    """The weigher that its `save` wrote to a file.
+    """Load a weigher from the file that its `save` wrote.
 
     Raises
     ------
     CorruptFileError
-        If the file is damaged or holds anything else.
+        If the file is damaged or does not hold a weigher.
 
     Examples
     --------

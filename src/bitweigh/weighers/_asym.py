@@ -1,4 +1,4 @@
-"""Asym: the squared gap between the query's number and what a bit stands for."""
+"""Asym: the squared difference of the query's projection and the value a bit stands for."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Asym(Weigher):
     """Asymmetric distances (Gordo et al. 2014): the query keeps its real numbers g.
 
     - "expectation": ``costs[k, v] = (g_k - beta_k(v))^2``, where ``beta_k(v)`` is the mean of g_k
-      over the training rows whose bit k is v. A side without training rows has its threshold for
-      a mean: the nearest value that a row could have.
+      over the training rows whose bit k is v. A side without training rows has the threshold as
+      its mean: the nearest value that a row could have.
     - "lower_bound" (reconstructed): ``costs[k, v] = 0`` if v is the query's own bit k, else
       ``(g_k - t_k)^2``: no row on the other side of the threshold t_k is nearer.
 
@@ -83,15 +83,15 @@ class Asym(Weigher):
             raise ValueError(
                 f"variant must be 'expectation' or 'lower_bound', got {self.variant!r}"
             )
-        array, own = as_projected(projected, thresholds)
+        rows, checked_thresholds = as_projected(projected, thresholds)
         if self.variant == "expectation":
-            ones = array > own
-            sides = [_mean_where(array, side, own) for side in (~ones, ones)]
+            ones = rows > checked_thresholds
+            sides = [_mean_where(rows, side, checked_thresholds) for side in (~ones, ones)]
             self.means_ = np.stack(sides, axis=-1)
         elif hasattr(self, "means_"):
             del self.means_  # of an earlier fit
-        self.thresholds_ = own
-        self.n_bits_ = len(own)
+        self.thresholds_ = checked_thresholds
+        self.n_bits_ = len(checked_thresholds)
         return self
 
     @property
@@ -115,9 +115,9 @@ class Asym(Weigher):
 
 
 def _mean_where(
-    array: NDArray[np.floating], side: NDArray[np.bool_], otherwise: NDArray[np.float64]
+    rows: NDArray[np.floating], side: NDArray[np.bool_], otherwise: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The mean of each column where `side` holds, and `otherwise` where it never does."""
     counts = side.sum(axis=0)
-    sums = np.sum(array, axis=0, where=side, dtype=np.float64)
+    sums = np.sum(rows, axis=0, where=side, dtype=np.float64)
     return np.where(counts > 0, sums / np.maximum(counts, 1), otherwise)

@@ -1,4 +1,4 @@
-"""What all weighers share: checks of projections and thresholds, one query or several."""
+"""The base class of weighers: checks of projections and thresholds, one query or several."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Weigher", "as_projected"]
 
 
 class Weigher(Estimator, ABC):
-    """A weigher: its own `fit`, and `_costs_block` of several queries."""
+    """The base class: subclasses define `fit` and `_costs_block`."""
 
     n_bits_: int
     thresholds_: NDArray[np.float64]
@@ -26,7 +26,7 @@ class Weigher(Estimator, ABC):
         """Learn from a hasher's projections (n, n_bits) and its thresholds."""
 
     def costs(self, projected_queries: ArrayLike) -> NDArray[np.float64]:
-        """Costs of queries, as `Index.search` takes them.
+        """Compute the costs of queries, as `Index.search` takes them.
 
         Parameters
         ----------
@@ -54,12 +54,12 @@ class Weigher(Estimator, ABC):
                 f"{queries.shape}"
             )
         _need_finite(queries, "projected_queries")
-        made = self._costs_block(np.atleast_2d(queries).astype(np.float64))
-        return made[0] if queries.ndim == 1 else made
+        costs = self._costs_block(np.atleast_2d(queries).astype(np.float64))
+        return costs[0] if queries.ndim == 1 else costs
 
     @abstractmethod
     def _costs_block(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Costs (nq, n_bits, 2) of projected queries (nq, n_bits) that were checked."""
+        """Costs (nq, n_bits, 2) of checked projected queries (nq, n_bits)."""
 
     def _where_bits_differ(
         self, queries: NDArray[np.float64], weights: NDArray[np.float64]
@@ -72,7 +72,7 @@ class Weigher(Estimator, ABC):
 def as_projected(
     projected: ArrayLike, thresholds: ArrayLike | None
 ) -> tuple[Floats, NDArray[np.float64]]:
-    """Projections ``(n, n_bits)`` and their thresholds ``(n_bits,)``, zeros if there are none."""
+    """Checked projections ``(n, n_bits)`` and thresholds ``(n_bits,)``, zeros for None."""
     array = as_floats(projected, "projected")
     if array.ndim != 2 or len(array) == 0:
         raise ValueError(f"projected must have shape (n, n_bits) with n > 0, got {array.shape}")
@@ -80,11 +80,11 @@ def as_projected(
     _need_finite(array, "projected")
     if thresholds is None:
         return array, np.zeros(n_bits)
-    own = as_floats(thresholds, "thresholds")
-    if own.shape != (n_bits,):
-        raise ValueError(f"thresholds must have shape ({n_bits},), got {own.shape}")
-    _need_finite(own, "thresholds")
-    return array, own.astype(np.float64)
+    checked = as_floats(thresholds, "thresholds")
+    if checked.shape != (n_bits,):
+        raise ValueError(f"thresholds must have shape ({n_bits},), got {checked.shape}")
+    _need_finite(checked, "thresholds")
+    return array, checked.astype(np.float64)
 
 
 def _need_finite(array: Floats, name: str) -> None:

@@ -17,8 +17,9 @@ __all__ = ["InnerProduct"]
 class InnerProduct(Weigher):
     """The inner product with the query: ``costs[k, v] = -v (g_k - t_k)``.
 
-    `costs.inner_product` of the projections less their thresholds; `fit` learns only those. With
-    the hasher `Sign` it ranks quantised embeddings by the inner product with a float query.
+    These are `costs.inner_product` of the projections minus the thresholds, which are all that
+    `fit` learns. With the hasher `Sign` it ranks quantised embeddings by the inner product with a
+    float query.
 
     Attributes
     ----------
@@ -39,7 +40,7 @@ class InnerProduct(Weigher):
     _learned: ClassVar[dict[str, Shape]] = {"thresholds_": ("n_bits_",)}
 
     def fit(self, projected: ArrayLike, thresholds: ArrayLike | None = None) -> Self:
-        """Take the thresholds; of `projected`, only the shape counts.
+        """Store the thresholds; nothing but the number of bits is learned from `projected`.
 
         Parameters
         ----------

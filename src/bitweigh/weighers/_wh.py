@@ -15,15 +15,15 @@ from bitweigh.weighers._base import Weigher, as_projected
 
 __all__ = ["Wh"]
 
-# The least sigma of a bit, as a share of the standard deviation of its projections.
-SIGMA_SHARE = 1e-3
+# The minimum sigma of a bit, relative to the standard deviation of its projections.
+MIN_RELATIVE_SIGMA = 1e-3
 
 
 class Wh(Weigher):
     """WhRank (Zhang et al., CVPR 2013), reconstructed: weights adapted to data and query.
 
-    A neighbour p of a query q is taken to have ``g_k(p) = g_k(q) + s``, s from N(0, sigma_k^2).
-    With ``z = |g_k(q) - t_k| / sigma_k`` its bit k differs with the chance ``P_k = Phi(-z)``, and
+    A neighbour p of a query q is assumed to have ``g_k(p) = g_k(q) + s``, s from N(0, sigma_k^2).
+    With ``z = |g_k(q) - t_k| / sigma_k`` its bit k differs with probability ``P_k = Phi(-z)``, and
     ``costs[k, v] = log((1 - P_k) / P_k)`` if v is not the query's own bit k, else 0. Up to a
     constant the distance is the negative log-likelihood of the code.
 
@@ -34,11 +34,11 @@ class Wh(Weigher):
     Parameters
     ----------
     n_neighbours : int
-        Near neighbours of each row, itself not counted; fewer where there are not as many.
+        Nearest neighbours of each row, not counting itself; all other rows if they are fewer.
     n_rows : int
-        Rows whose neighbours are looked for.
+        Rows whose neighbours are searched for.
     seed : int
-        Draws those rows.
+        Random seed of the choice of those rows.
 
     Attributes
     ----------
@@ -85,8 +85,8 @@ class Wh(Weigher):
         thresholds : float32 or float64 (n_bits,), optional
             The hasher's ``thresholds_``; zeros if not given.
         vectors : real numbers (n, d), optional
-            The same rows before hashing, in which neighbours are looked for; the projections
-            themselves if not given. The time taken is that of ``n_rows * n`` distances.
+            The same rows before hashing, among which neighbours are searched for; by default the
+            projections. Takes the time of ``n_rows * n`` distances.
 
         Returns
         -------
@@ -100,21 +100,22 @@ class Wh(Weigher):
         array([1.])
 
         """
-        array, own = as_projected(projected, thresholds)
-        near = array if vectors is None else np.asarray(vectors)
-        if len(array) < 2 or near.ndim != 2 or len(near) != len(array):
+        array, checked_thresholds = as_projected(projected, thresholds)
+        points = array if vectors is None else np.asarray(vectors)
+        if len(array) < 2 or points.ndim != 2 or len(points) != len(array):
             raise ValueError(
                 "projected and vectors must have shapes (n, n_bits) and (n, d) with n >= 2, got "
-                f"{array.shape} and {near.shape}"
+                f"{array.shape} and {points.shape}"
             )
-        most = as_integer(self.n_neighbours, "n_neighbours", 1, 2**31)
+        n_neighbours = as_integer(self.n_neighbours, "n_neighbours", 1, 2**31)
         n_rows = min(as_integer(self.n_rows, "n_rows", 1, 2**63 - 1), len(array))
         generator = np.random.default_rng(as_integer(self.seed, "seed", 0, 2**63 - 1))
         rows = np.sort(generator.choice(len(array), n_rows, replace=False))
-        pairs = _neighbours(near, rows, min(most, len(array) - 1))
-        self.sigmas_ = np.maximum(_root_mean_square(array, rows, pairs), _least_sigmas(array))
-        self.thresholds_ = own
-        self.n_bits_ = len(own)
+        neighbours = _neighbours(points, rows, min(n_neighbours, len(array) - 1))
+        sigmas = _root_mean_square(array, rows, neighbours)
+        self.sigmas_ = np.maximum(sigmas, _min_sigmas(array))
+        self.thresholds_ = checked_thresholds
+        self.n_bits_ = len(checked_thresholds)
         return self
 
     def _costs_block(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -125,8 +126,9 @@ class Wh(Weigher):
 def log_odds(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """``log(Phi(z) / Phi(-z))`` of the normal distribution Phi, for z >= 0, to 1e-13 relative.
 
-    With x = z / sqrt(2) the ratio is 1 + 2 erf(x) / erfc(x), which loses nothing near z = 0. Far
-    out, where erfc would underflow, Phi(z) is 1 and Phi(-z) has its asymptotic series.
+    With x = z / sqrt(2) the ratio is 1 + 2 erf(x) / erfc(x), which is exact to rounding near
+    z = 0. Beyond z = 20, where erfc would come to underflow, Phi(z) is 1 and Phi(-z) is given by
+    its asymptotic series.
 
     Examples
     --------
@@ -137,40 +139,40 @@ def log_odds(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     far = z > 20.0
     near = np.where(far, 0.0, z / math.sqrt(2.0)).ravel().tolist()
-    odds = np.array([2.0 * math.erf(x) / math.erfc(x) for x in near]).reshape(z.shape)
-    tail = np.where(far, z, 20.0)
-    inverse = 1.0 / tail**2
-    series = np.zeros_like(tail)
+    odds_minus_1 = np.array([2.0 * math.erf(x) / math.erfc(x) for x in near]).reshape(z.shape)
+    far_z = np.where(far, z, 20.0)
+    inverse = 1.0 / far_z**2
+    series = np.zeros_like(far_z)
     for odd in range(15, 0, -2):  # 1 - 1/z^2 + 1*3/z^4 - 1*3*5/z^6 ..., by Horner's rule
         series = -odd * inverse * (1.0 + series)
-    tails = 0.5 * tail**2 + np.log(tail * math.sqrt(2.0 * math.pi)) - np.log1p(series)
-    return np.where(far, tails, np.log1p(odds))
+    far_log_odds = 0.5 * far_z**2 + np.log(far_z * math.sqrt(2.0 * math.pi)) - np.log1p(series)
+    return np.where(far, far_log_odds, np.log1p(odds_minus_1))
 
 
 def _neighbours(
     vectors: NDArray[np.floating], rows: NDArray[np.int64], k: int
 ) -> NDArray[np.int64]:
-    """The k nearest neighbours of some rows among all of them, themselves left out: (n_rows, k)."""
+    """The k nearest neighbours of these rows among all rows but themselves: (n_rows, k)."""
     found = euclidean_top(vectors, vectors[rows], k + 1)
     other = found != rows[:, np.newaxis]
-    # Among more than k copies of itself a row may be missing: then the last one found goes.
+    # A row may be missing among more than k copies of itself: then drop the last one found.
     other[other.all(axis=1), -1] = False
     neighbours: NDArray[np.int64] = found[other].reshape(len(rows), k)
     return neighbours
 
 
 def _root_mean_square(
-    array: NDArray[np.floating], rows: NDArray[np.int64], pairs: NDArray[np.int64]
+    array: NDArray[np.floating], rows: NDArray[np.int64], neighbours: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """The root mean square gap of each bit between rows and their neighbours: (n_bits,)."""
+    """The root mean square difference between rows and neighbours, for each bit: (n_bits,)."""
     total = np.zeros(array.shape[1])
-    for column in pairs.T:  # one neighbour of every row at a time
+    for column in neighbours.T:  # one neighbour of every row at a time
         total += ((array[column].astype(np.float64) - array[rows]) ** 2).sum(axis=0)
-    return np.sqrt(total / pairs.size)
+    return np.sqrt(total / neighbours.size)
 
 
-def _least_sigmas(array: NDArray[np.floating]) -> NDArray[np.float64]:
-    """A share of each bit's spread; where that is nothing but rounding, 1."""
+def _min_sigmas(array: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The minimum sigma of each bit; 1 where the projections differ by rounding at most."""
     spread = array.std(axis=0, dtype=np.float64)
     rounding = 1e-12 * np.abs(array).max(axis=0)
-    return np.where(spread > rounding, SIGMA_SHARE * spread, 1.0)
+    return np.where(spread > rounding, MIN_RELATIVE_SIGMA * spread, 1.0)
