@@ -287,7 +287,7 @@ PARQUET: list[tuple[str, tuple[str, ...], str]] = [
         ("--codes",),
         "has no column 'code', only 'v', 'w', 'h', 'i': name the right",
     ),
-    ("ragged", ("--column", "v"), "must have as many values in each row: row 1 has 1"),
+    ("ragged", ("--column", "v"), "must have the same number of values in each row: row 1 has 1"),
     (
         "null",
         ("--codes", "--column", "h"),

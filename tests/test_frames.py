@@ -169,8 +169,8 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
         "ragged vectors",
         lambda: frames.vectors_and_ids(pa.table({"vector": [[1.0], [2.0], [3.0, 4.0]]})),
         ValueError,
-        "the Table: column 'vector' must have as many values in each row: row 2 has 2, those "
-        "before it 1",
+        "the Table: column 'vector' must have the same number of values in each row: row 2 has "
+        "2, the rows before 1",
     ),
     (
         "ragged between batches",
@@ -178,22 +178,22 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
             frames.vector_batches(pa.table({"vector": [[1.0], [2.0, 3.0]]}), batch_rows=1)
         ),
         ValueError,
-        "the Table: column 'vector' must have as many values in each row: row 1 has 2, those "
-        "before it 1",
+        "the Table: column 'vector' must have the same number of values in each row: row 1 has "
+        "2, the rows before 1",
     ),
     (
         "ragged lists in a dict",
         lambda: frames.vectors_and_ids({"vector": [[1.0], [2.0, 3.0]]}),
         ValueError,
-        "the dict: column 'vector' must have as many values in each row: row 1 has 2, those "
-        "before it 1",
+        "the dict: column 'vector' must have the same number of values in each row: row 1 has "
+        "2, the rows before 1",
     ),
     (
         "ragged codes",
         lambda: frames.codes_and_ids(pa.table({"code": [b"ab", b"c"]})),
         ValueError,
-        "the Table: column 'code' must have as many bytes in each row: row 1 has 1, those before "
-        "it 2",
+        "the Table: column 'code' must have the same number of bytes in each row: row 1 has 1, "
+        "the rows before 2",
     ),
     (
         "codes without bytes",
@@ -220,14 +220,14 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
         lambda: frames.codes_and_ids(pa.table({"code": [[1.0], [2.0]]})),
         TypeError,
         "the Table: column 'code' must be binary or lists of uint8 (packed bits, as np.packbits "
-        "makes them), got list<item: double>",
+        "returns them), got list<item: double>",
     ),
     (
         "codes of strings",
         lambda: frames.codes_and_ids(pa.table({"code": ["a"]})),
         TypeError,
         "the Table: column 'code' must be binary or lists of uint8 (packed bits, as np.packbits "
-        "makes them), got string",
+        "returns them), got string",
     ),
     (
         "bytes of NumPy",
@@ -289,7 +289,7 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
         lambda: frames.codes_and_ids({"code": [[b"a", b"b"]]}),
         TypeError,
         "the dict: column 'code' must be binary or lists of uint8 (packed bits, as np.packbits "
-        "makes them), got list<item: binary>",
+        "returns them), got list<item: binary>",
     ),
     (
         "large integers beside floats",
@@ -347,7 +347,7 @@ def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_parquet_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"the folder has no files \*\.parquet"):
+    with pytest.raises(FileNotFoundError, match=r"the folder has no \*\.parquet files"):
         frames.codes_and_ids(tmp_path)
 
 

@@ -253,7 +253,7 @@ def test_what_is_not_fitted_says_so() -> None:
 
 def test_fit_needs_an_empty_index() -> None:
     index = made()
-    with pytest.raises(ValueError, match="fit needs an empty index, this one has 600 vectors"):
+    with pytest.raises(ValueError, match="fit needs an empty index, but this one has 600 vectors"):
         index.fit(DATA)
     index.remove(index.ids)
     assert index.fit(DATA) is index
@@ -326,7 +326,7 @@ def test_without_vectors_there_are_no_candidates() -> None:
     index = made()
     with pytest.raises(ValueError, match="rerank_from needs an index that keeps vectors"):
         index.search(QUERIES, 3, rerank_from=30)
-    with pytest.raises(ValueError, match="made with rerank="):
+    with pytest.raises(ValueError, match="created with rerank="):
         index.vectors_of([1])
 
 

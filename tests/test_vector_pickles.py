@@ -135,5 +135,5 @@ def test_a_save_while_an_index_is_mapped_leaves_it_without_a_folder_to_be_pickle
     monkeypatch.setattr(files, "load", load_before_a_save)
     index = VectorIndex.load(tmp_path, mmap=True)
     monkeypatch.undo()
-    with pytest.raises(TypeError, match="only while it is that of a folder"):
+    with pytest.raises(TypeError, match="only while it is the same as in a folder"):
         pickle.dumps(index)

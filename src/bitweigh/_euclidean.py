@@ -1,4 +1,4 @@
-"""The exact Euclidean neighbours of rows in memory or mapped: what answers are judged by."""
+"""Exact Euclidean neighbours of rows in memory or mapped: the truth that answers are judged by."""
 # ruff: noqa: N803 X is scikit-learn's name
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ ROWS, QUERIES = 4096, 512
 
 
 def euclidean_top(X: ArrayLike, queries: ArrayLike, k: int) -> Ids:
-    """The k rows nearest to each query in Euclidean distance, equal distances in ascending id.
+    """Find the k rows nearest to each query in Euclidean distance, equal distances in ascending id.
 
     Exact for the squared distance ``((x - q) ** 2).sum()`` in float64. A matrix product finds the
-    candidates, with room for its rounding, and that sum orders them.
+    candidates, allowing for its rounding, and that sum orders them.
 
     Parameters
     ----------
@@ -46,17 +46,19 @@ def euclidean_top(X: ArrayLike, queries: ArrayLike, k: int) -> Ids:
     array([[1, 3, 0]])
 
     """
-    rows, wanted = np.asarray(X), np.asarray(queries)
-    if rows.dtype.kind not in "fiu" or wanted.dtype.kind not in "fiu":
-        raise TypeError(f"X and queries must be real numbers, got {rows.dtype} and {wanted.dtype}")
-    if rows.ndim != 2 or wanted.ndim != 2 or rows.shape[1] != wanted.shape[1]:
+    rows, checked_queries = np.asarray(X), np.asarray(queries)
+    if rows.dtype.kind not in "fiu" or checked_queries.dtype.kind not in "fiu":
+        raise TypeError(
+            f"X and queries must be real numbers, got {rows.dtype} and {checked_queries.dtype}"
+        )
+    if rows.ndim != 2 or checked_queries.ndim != 2 or rows.shape[1] != checked_queries.shape[1]:
         raise ValueError(
             "X and queries must have shapes (n, d) and (nq, d), got "
-            f"{rows.shape} and {wanted.shape}"
+            f"{rows.shape} and {checked_queries.shape}"
         )
     k = as_integer(k, "k", 1, len(rows))
-    top = np.empty((len(wanted), k), dtype=np.int64)
-    for first, block in _blocks(wanted, QUERIES, "queries"):
+    top = np.empty((len(checked_queries), k), dtype=np.int64)
+    for first, block in _blocks(checked_queries, QUERIES, "queries"):
         for number, candidates in enumerate(_candidates(rows, block, k)):
             distances = ((rows[candidates].astype(np.float64) - block[number]) ** 2).sum(axis=1)
             order = np.lexsort((candidates, distances))[:k]
@@ -84,7 +86,7 @@ def _candidates(rows: NDArray[Any], queries: NDArray[np.float64], k: int) -> lis
     nearest = np.full((len(queries), k), np.inf)
     longest = 0.0
     limit = np.empty(len(queries))
-    met: list[list[tuple[Ids, NDArray[np.float64]]]] = [[] for _ in queries]
+    found: list[list[tuple[Ids, NDArray[np.float64]]]] = [[] for _ in queries]
     for first, block in _blocks(rows, ROWS, "X"):
         squares = (block**2).sum(axis=1)
         longest = max(longest, float(squares.max()))
@@ -93,9 +95,9 @@ def _candidates(rows: NDArray[Any], queries: NDArray[np.float64], k: int) -> lis
         slack = 8 * (rows.shape[1] + 8) * 2.0**-53 * (longest + lengths[:, 0]) + 1e-290
         limit = nearest[:, k - 1] + slack
         for number, to_rows in enumerate(distances):
-            kept = np.flatnonzero(to_rows <= limit[number])
-            met[number].append((kept + first, to_rows[kept]))
+            near = np.flatnonzero(to_rows <= limit[number])
+            found[number].append((near + first, to_rows[near]))
     return [
-        np.concatenate([ids[near <= limit[number]] for ids, near in pairs])
-        for number, pairs in enumerate(met)
+        np.concatenate([ids[distances <= limit[number]] for ids, distances in parts])
+        for number, parts in enumerate(found)
     ]

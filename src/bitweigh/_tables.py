@@ -1,4 +1,4 @@
-"""Answers as tables: a row for each neighbour, with the columns query, rank, id and a number."""
+"""Answers as tables: a row per neighbour, with query, rank, id, and distance or score."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def frame_of_rows(
     kind: FrameKind,
     queries: ArrayLike | None,
 ) -> Any:  # noqa: ANN401 a table of a package that may not be installed
-    """A table of padded answers, ids and values (nq, k) or (k,); padding has the id -1."""
+    """A table of answers (nq, k) or (k,), without the padding, whose id is -1."""
     rows = np.atleast_2d(ids)
     present = rows >= 0
     lims = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
-    kept = {name: np.atleast_2d(value)[present] for name, value in values.items()}
-    return frame_of_runs(lims, rows[present], kept, kind, queries)
+    unpadded = {name: np.atleast_2d(value)[present] for name, value in values.items()}
+    return frame_of_runs(lims, rows[present], unpadded, kind, queries)
 
 
 def frame_of_runs(
@@ -40,7 +40,7 @@ def frame_of_runs(
     kind: FrameKind,
     queries: ArrayLike | None,
 ) -> Any:  # noqa: ANN401 a table of a package that may not be installed
-    """A table of answers that follow each other; those of query q are at lims[q] to lims[q + 1]."""
+    """A table of concatenated answers; those of query q are at lims[q]:lims[q + 1]."""
     package = as_choice(kind, "kind", KINDS)
     counts = np.diff(lims)
     numbers = np.repeat(np.arange(len(counts)), counts)

@@ -1,7 +1,7 @@
-"""VectorIndex: float vectors in, their codes searched exactly, candidates ranked by true distance.
+"""VectorIndex: hashes float vectors, searches their codes exactly, ranks by true distance.
 
-Its state is replaced whole, never changed: any number of threads may search while one changes it.
-What follows a method's checks is in plain functions of `bitweigh._vectors`.
+Its state is replaced as a whole, never changed: any number of threads may search while another
+changes it. Methods check their arguments; functions of `bitweigh._vectors` do the work.
 """
 # ruff: noqa: N803 X is scikit-learn's name, Q goes with it
 
@@ -67,30 +67,29 @@ AnyVectorIndex = TypeVar("AnyVectorIndex", bound="VectorIndex")
 
 
 class VectorIndex:
-    """Nearest vectors by binary codes: hashes, weighs and searches, and keeps it all in step.
+    """An index of float vectors: hashes them, searches their codes, and reranks if asked to.
 
-    A hasher makes codes of the vectors. A query keeps its real numbers, and a weigher makes costs
-    of them; the search over the codes is exact for these costs. With `rerank` the vectors are kept
-    in a file, and the best of more candidates by true distance are returned.
+    A hasher turns vectors into codes. A query keeps its real numbers, which a weigher turns into
+    costs; the search over the codes is exact for these costs. With `rerank` the vectors are kept in
+    a file, and candidates found by their codes are ranked by true distance.
 
     Any number of threads may search while others change or save it; each search sees one state.
 
     Parameters
     ----------
     n_bits : int, optional
-        Bits of a code. By default 128, or with "itq" one for each feature where there are fewer:
-        ITQ makes no more. With "sign" there is always one for each feature, and a hasher of your
-        own has its own number.
+        Bits of a code. By default 128, but with "itq" no more than there are features. Not used
+        with "sign", which has one bit per feature, or with a hasher object, which has its own.
     hasher : "itq", "lsh", "sign" or a hasher
-        What makes codes of vectors; docs/choosing.md compares them. A copy of it is fitted.
+        Turns vectors into codes; docs/choosing.md compares them. A copy of an object is fitted.
     weigher : "asym", "wh", "inner_product" or a weigher
-        What makes costs of queries. A copy of it is fitted.
+        Turns queries into costs. A copy of an object is fitted.
     metric : "euclidean" or "cosine"
         With "cosine" all vectors are divided by their length; zero vectors are refused.
     rerank : "float16" or "float32", optional
-        Keep the vectors, rounded to this, and rank candidates by their distance to the query.
+        Keep the vectors, rounded to this dtype, and rank candidates by true distance.
     seed : int
-        Draws the rows to learn from, and is the seed of what is named "itq", "lsh", "sign" or "wh".
+        Random seed of the choice of rows to learn from, and of a hasher or weigher given by name.
     bands, band_bits, memory_limit, build
         As in :class:`Index`.
 
@@ -121,11 +120,11 @@ class VectorIndex:
         memory_limit: int | None = None,
         build: BuildMode = "auto",
     ) -> None:
-        """Make an empty index that has learned nothing yet."""
+        """Create an empty index, not fitted yet."""
         bits = MAX_DEFAULT_BITS if n_bits is None else as_n_bits(n_bits)
         self._seed = as_integer(seed, "seed", 0, 2**63 - 1)
         self._hasher = as_hasher(hasher, bits, self._seed)
-        # ITQ makes one bit for each feature at most, and nobody asked for more.
+        # ITQ has at most one bit per feature; only the default number of bits may be lowered.
         self._bits_may_be_fewer = n_bits is None and hasher == "itq"
         self._weigher = as_weigher(weigher, self._seed)
         as_choice(metric, "metric", ("euclidean", "cosine"))
@@ -139,7 +138,7 @@ class VectorIndex:
             "memory_limit": memory_limit,
             "build": build,
         }
-        # Refuses what no index of so many bits would take; how many "sign" makes is not known yet.
+        # Raises for options that no index would accept. The bits of "sign" are not known yet.
         Index(self._hasher.get_params().get("n_bits", MAX_BITS), **self._options)
         self._state: VectorState | None = None
         self._source: _Source | None = None
@@ -148,7 +147,7 @@ class VectorIndex:
 
     @property
     def index(self) -> Index:
-        """A copy of the codes as they are now: changing it leaves the vector index as it is.
+        """A copy of the current codes: changing it does not change the vector index.
 
         Takes microseconds, as `Index.copy` does.
         """
@@ -156,7 +155,7 @@ class VectorIndex:
 
     @property
     def hasher(self) -> Hasher:
-        """A copy of the fitted hasher: fitting it again leaves the index as it is."""
+        """A copy of the fitted hasher: fitting it again does not change the index."""
         return copy.copy(self._fitted().hasher)
 
     @property
@@ -166,17 +165,17 @@ class VectorIndex:
 
     @property
     def n_features(self) -> int:
-        """Numbers of a vector."""
+        """The number of features of a vector."""
         return self._fitted().hasher.n_features_in_
 
     @property
     def metric(self) -> Metric:
-        """What vectors are compared by."""
+        """The metric that vectors are compared by."""
         return self._metric
 
     @property
     def rerank(self) -> VectorDtype | None:
-        """How the vectors are kept, if they are."""
+        """The dtype that vectors are kept in, or None if they are not kept."""
         return self._rerank
 
     @property
@@ -193,7 +192,7 @@ class VectorIndex:
         return self._state is not None and id in self._state.index
 
     def __repr__(self) -> str:
-        """Say what the index holds."""
+        """Summarise the index."""
         state = self._state
         if state is None:
             return "<bitweigh.VectorIndex: not fitted>"
@@ -204,7 +203,7 @@ class VectorIndex:
         )
 
     def fit(self, X: ArrayLike, *, progress: bool = False) -> Self:
-        """Learn hasher and weigher, from at most as many rows as the hasher's `max_fit_rows`.
+        """Fit the hasher and the weigher, on at most as many rows as the hasher's `max_fit_rows`.
 
         Parameters
         ----------
@@ -220,8 +219,8 @@ class VectorIndex:
         Raises
         ------
         ValueError
-            If there are vectors in the index: their codes would mean something else. Remove them
-            first; ids are counted on from there.
+            If there are vectors in the index: their codes would become meaningless. Remove them
+            first; later ids still continue after theirs.
 
         Examples
         --------
@@ -236,7 +235,7 @@ class VectorIndex:
             before = self._state
             if before is not None and len(before.index):
                 raise ValueError(
-                    f"fit needs an empty index, this one has {len(before.index)} vectors"
+                    f"fit needs an empty index, but this one has {len(before.index)} vectors"
                 )
             hasher, weigher = learn(
                 self._hasher,
@@ -250,11 +249,11 @@ class VectorIndex:
             index = Index(hasher.n_bits_, bitorder=hasher.bitorder, **self._options)
             if before is not None:
                 index._state = State(next_id=before.index._state.next_id)
-            kept = None
+            stored = None
             if self._rerank is not None:
-                kept = Vectors.empty(self._rerank, hasher.n_features_in_)
+                stored = Vectors.empty(self._rerank, hasher.n_features_in_)
             self._state = VectorState(
-                index, hasher, weigher, kept, self._metric, self._rerank, self._seed
+                index, hasher, weigher, stored, self._metric, self._rerank, self._seed
             )
         return self
 
@@ -273,18 +272,19 @@ class VectorIndex:
         X : real numbers (n, n_features)
             Vectors, finite. Read block by block, so a memory map larger than memory will do.
         ids : int64 (n,), optional
-            Ids of your own, not negative and distinct. By default the numbers from the largest id
-            ever used plus one on, starting at 0.
+            Ids of your own, not negative and distinct. By default consecutive numbers after the
+            largest id ever used, starting at 0.
         on_duplicate : "error" or "replace"
-            What to do where an id is in the index already: refuse all vectors, or replace the one
-            that has it.
+            What to do if an id is already in the index: raise ValueError and add nothing, or
+            replace its vector.
         progress : bool
             Show a progress bar; needs rich.
 
         Raises
         ------
         OSError
-            With `rerank`: if the folder of temporary files is full. The space is given back.
+            With `rerank`: if the disk of the folder of temporary files is full. Nothing is added
+            then, and the space is freed.
 
         Examples
         --------
@@ -308,7 +308,7 @@ class VectorIndex:
             try:
                 self._state = with_vectors(state, vectors, checked_ids, progress)
             except BaseException:
-                # Where the state was replaced all the same, the new rows are in use.
+                # If the state was replaced nevertheless, the new rows are in use.
                 if state.vectors is not None and self._state is state:
                     state.vectors.cut()
                 raise
@@ -316,15 +316,15 @@ class VectorIndex:
     def remove(self, ids: ArrayLike, *, on_missing: OnMissing = "error") -> int:
         """Remove vectors by id and return how many were removed.
 
-        The space of the vectors is given back by `compact` and `save`.
+        `compact` frees the space of the vectors; `save` leaves them out.
 
         Parameters
         ----------
         ids : int64 (n,)
-            Ids; one that is named twice is removed once.
+            Ids to remove; repeated ones are removed once.
         on_missing : "error" or "ignore"
-            What to do with an id that is not in the index: raise KeyError for the first of them and
-            remove none, or go on without it.
+            What to do if an id is not in the index: raise KeyError for the first one and remove
+            nothing, or ignore it.
 
         Examples
         --------
@@ -344,20 +344,20 @@ class VectorIndex:
             return count
 
     def compact(self) -> None:
-        """Drop what was removed or replaced, and put the codes into as few segments as possible."""
+        """Free the space of removed and replaced vectors, and merge codes into few segments."""
         with self._writing:
             state = self._fitted()
             index = state.index.copy()
             index.compact()
-            kept = state.vectors
-            if kept is not None:
-                kept.cut()
-                if kept.n_rows != len(index):
-                    kept = kept.only(index.ids)
-            self._state = replace(state, index=index, vectors=kept)
+            stored = state.vectors
+            if stored is not None:
+                stored.cut()
+                if stored.n_rows != len(index):
+                    stored = stored.only(index.ids)
+            self._state = replace(state, index=index, vectors=stored)
 
     def build(self, *, rebuild: bool = False, threads: int | None = None) -> None:
-        """Build the bands of all codes that have none, or of all; see `Index.build`."""
+        """Build the bands of codes that have none, or with `rebuild` of all; see `Index.build`."""
         with self._writing:
             self._fitted().index.build(rebuild=rebuild, threads=threads)
 
@@ -372,17 +372,17 @@ class VectorIndex:
         deny: ArrayLike | None = None,
         progress: bool = False,
     ) -> SearchResult:
-        """Find the k nearest vectors, by their codes and, with `rerank`, by themselves.
+        """Find the k nearest vectors, by their codes and, with `rerank`, by true distance.
 
         Parameters
         ----------
         Q : real numbers (n_features,) or (nq, n_features)
             Queries, finite.
         k : int
-            How many neighbours, at least 1.
+            Number of neighbours, at least 1.
         rerank_from : int, optional
-            With `rerank`: how many of the nearest codes are ranked by true distance, at least k; by
-            default ``max(10 * k, 100)``.
+            With `rerank`: number of nearest codes to rank by true distance, at least k; by default
+            ``max(10 * k, 100)``.
         threads, allow, deny
             As in `Index.search`.
         progress : bool
@@ -409,7 +409,7 @@ class VectorIndex:
         state = self._fitted()
         queries, single = as_queries(state, Q)
         k = as_k(k)
-        n_codes = _codes_wanted(state, k, rerank_from)
+        n_codes = _n_codes_to_find(state, k, rerank_from)
         distances = np.empty((len(queries), k))
         ids = np.empty((len(queries), k), np.int64)
         request = _request_for(state, threads, allow, deny)
@@ -445,9 +445,9 @@ class VectorIndex:
         """Find all vectors within a radius, by the same distances as `search`.
 
         With `rerank` the radius is a Euclidean distance, or 1 - cosine. Codes cannot tell which
-        vectors are within it, so all of them are read, block by block: the answer is
-        exact, and takes time in proportion to the vectors there are. Without `rerank` it is a
-        weighted distance of the codes.
+        vectors are within it, so all vectors are read, block by block: the answer is exact, and
+        takes time proportional to their number. Without `rerank` the radius is a weighted distance
+        of the codes.
 
         Parameters
         ----------
@@ -456,11 +456,9 @@ class VectorIndex:
         radius : number or (nq,)
             The largest distance that counts, not NaN.
         by : "vectors" or "codes", optional
-            What the radius is a distance of: "vectors" with `rerank`, else "codes". With `rerank`
-            "codes" can be asked for; it is faster.
-        limit, allow, deny
-            As in `Index.range_search`.
-        threads : int, optional
+            What the radius is a distance of. By default "vectors" with `rerank`, else "codes";
+            "codes" is faster, and always possible.
+        limit, threads, allow, deny
             As in `Index.range_search`.
 
         Returns
@@ -487,10 +485,10 @@ class VectorIndex:
         if by is not None:
             as_choice(by, "by", ("vectors", "codes"))
         if by == "vectors" and state.vectors is None:
-            raise ValueError("by='vectors' needs an index that keeps them, made with rerank=")
+            raise ValueError("by='vectors' needs an index that keeps vectors, created with rerank=")
         if state.vectors is not None and by != "codes":
-            wanted = as_filter(allow, deny)
-            return within(state, state.vectors, queries, radii, limit, wanted, threads)
+            id_filter = as_filter(allow, deny)
+            return within(state, state.vectors, queries, radii, limit, id_filter, threads)
         request = _request_for(state, threads, allow, deny, limit)
         found = [
             codes_within(request._replace(costs=costs), radii[block])
@@ -504,7 +502,7 @@ class VectorIndex:
         )
 
     def costs(self, Q: ArrayLike) -> NDArray[np.float64]:
-        """Costs of queries: what `search` hands to the search of the codes.
+        """Compute the costs of queries, with which `search` searches the codes.
 
         Parameters
         ----------
@@ -539,15 +537,14 @@ class VectorIndex:
         rerank_from: int | None = None,
         method: Method = "auto",
     ) -> Explanation:
-        """Search the codes for one query, and say how that was done and why.
+        """Search the codes for one query, and explain how it was done and why.
 
         Parameters
         ----------
         q : real numbers (n_features,)
             One query, finite.
         k, rerank_from
-            As in `search`: with `rerank` it is the search for all `rerank_from` candidates that is
-            explained.
+            As in `search`: with `rerank`, the search for all `rerank_from` candidates is explained.
         method : "auto", "scan" or "probe"
             As in `Index.search`.
 
@@ -565,7 +562,7 @@ class VectorIndex:
         queries, single = as_queries(state, q)
         if not single:
             raise ValueError(f"q must be one query, (n_features,), got {queries.shape}")
-        n_codes = _codes_wanted(state, as_k(k), rerank_from)
+        n_codes = _n_codes_to_find(state, as_k(k), rerank_from)
         ((_, _, costs),) = cost_blocks(state, queries)
         return state.index.explain(costs[0], n_codes, method=method)
 
@@ -574,23 +571,23 @@ class VectorIndex:
         return self._fitted().index.contains(ids)
 
     def vectors_of(self, ids: ArrayLike) -> NDArray[Any]:
-        """Get vectors back by id, as they are kept: rounded, and of length 1 with "cosine".
+        """Return vectors by id as they are kept: rounded, and of length 1 with "cosine".
 
         KeyError names the first id that is not in the index.
         """
         state = self._fitted()
         if state.vectors is None:
-            raise ValueError("vectors are kept only by an index that is made with rerank=")
-        wanted = as_ids(ids)
-        found = state.index.contains(wanted)
+            raise ValueError("only an index that is created with rerank= keeps vectors")
+        checked_ids = as_ids(ids)
+        found = state.index.contains(checked_ids)
         if not found.all():
-            raise KeyError(int(wanted[np.argmin(found)]))
-        return state.vectors.of(wanted)
+            raise KeyError(int(checked_ids[np.argmin(found)]))
+        return state.vectors.of(checked_ids)
 
     def memory(self) -> Memory:
-        """Bytes that the codes take, by part; see `Index.memory`.
+        """Count the bytes that the codes take, by part; see `Index.memory`.
 
-        Vectors that are kept lie in a file, which the operating system holds in memory as far as
+        Vectors that are kept are in a file, which the operating system caches in memory as far as
         there is room: ``len(index) * n_features`` numbers of 2 or 4 bytes.
 
         Examples
@@ -613,7 +610,7 @@ class VectorIndex:
         Raises
         ------
         CorruptFileError
-            It says which file or part of the index is damaged.
+            If something is damaged; the error names the file or the part of the index.
 
         Examples
         --------
@@ -632,7 +629,7 @@ class VectorIndex:
             files.verify(self._source.folder)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save everything to a folder, which then holds what it held before or this.
+        """Save everything to a folder, atomically: if this fails, it keeps its old contents.
 
         Parameters
         ----------
@@ -664,11 +661,11 @@ class VectorIndex:
         path : str or path
             The folder.
         mmap : bool
-            Leave codes and vectors in their files, and read them when they are needed. Else codes
-            are read and vectors copied to a temporary file.
+            Leave codes and vectors in their files, and read them when they are needed. Otherwise
+            codes are read and vectors copied to a temporary file.
         verify : bool, optional
-            Whether to `verify` what is mapped; by default not. What is read is always compared with
-            its checksums.
+            Whether to `verify` a mapped index; by default not. Files that are read are always
+            compared with their checksums.
 
         Raises
         ------
@@ -679,7 +676,7 @@ class VectorIndex:
 
         """
         folder = Path(path).resolve()
-        # Read before the rest: after a save in between it is not that of the folder any more.
+        # Read before the rest: a save in between makes it differ from that of the folder.
         checksum = files.checksum(folder) if mmap else None
         state = files.load(path, mmap)
         options = state.index._policy.band_options
@@ -702,24 +699,24 @@ class VectorIndex:
         return index
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        """Pickle where the folder of a mapped index is, or all of an index without vectors.
+        """Pickle the path of the folder of a mapped index, or all of an index without vectors.
 
-        Raises TypeError for others: what is kept may be larger than memory.
+        Raises TypeError for others: vectors that are kept may be larger than memory.
         """
         source, state = self._source, self._state
         if source is not None and state is source.state and source.is_still_there():
             return _from_source, (type(self), str(source.folder), source.checksum)
         if self._rerank is not None:
             raise TypeError(
-                "a VectorIndex that keeps vectors can be pickled or copied only while it is that "
-                "of a folder: save it to one, and load that with mmap=True"
+                "a VectorIndex that keeps vectors can be pickled or copied only while it is the "
+                "same as in a folder: save it to one, and load that with mmap=True"
             )
         attributes = {**vars(self)}
         del attributes["_writing"], attributes["_source"]
         return _from_attributes, (type(self), attributes)
 
     def _fitted(self) -> VectorState:
-        """The state at this moment."""
+        """The current state; raises if the index is not fitted."""
         state = self._state
         if state is None:
             raise not_fitted_error()("This VectorIndex is not fitted yet: call fit first")
@@ -732,10 +729,10 @@ class _Source(NamedTuple):
     folder: Path
     checksum: str
     state: VectorState
-    """What was mapped then."""
+    """The state that was mapped."""
 
     def is_still_there(self) -> bool:
-        """Whether the folder holds the same."""
+        """Whether the folder still holds the same index."""
         try:
             return files.checksum(self.folder) == self.checksum
         except (OSError, CorruptFileError):
@@ -763,20 +760,20 @@ def _request_for(
     deny: ArrayLike | None,
     limit: int | None = None,
 ) -> Request:
-    """A search of the codes, complete but for the costs, so that a filter is made only once."""
+    """A search of the codes without its costs, so that a filter is built once for all blocks."""
     no_costs = np.empty((0, state.index.n_bits, 2))
     options = search_options(threads=threads, limit=limit)
     return state.index._request(no_costs, options, allow, deny)
 
 
-def _codes_wanted(state: VectorState, k: int, rerank_from: object) -> int:
-    """How many of the nearest codes to search for."""
+def _n_codes_to_find(state: VectorState, k: int, rerank_from: object) -> int:
+    """The number of nearest codes to search for."""
     if state.vectors is None:
         if rerank_from is not None:
-            raise ValueError("rerank_from needs an index that keeps vectors, made with rerank=")
+            raise ValueError("rerank_from needs an index that keeps vectors, created with rerank=")
         return k
     if rerank_from is None:
-        wanted = max(10 * k, 100)
+        n_codes = max(10 * k, 100)
     else:
-        wanted = as_integer(rerank_from, "rerank_from", k, 2**32)
-    return max(1, min(wanted, len(state.index)))
+        n_codes = as_integer(rerank_from, "rerank_from", k, 2**32)
+    return max(1, min(n_codes, len(state.index)))

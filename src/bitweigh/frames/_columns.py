@@ -1,4 +1,4 @@
-"""Columns of a table as NumPy arrays; what cannot be one is refused by column and row."""
+"""Columns of a table as NumPy arrays; errors name the column and the row."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from bitweigh.typing import Codes, Ids
 
 __all__ = ["Chunk", "first_inexact"]
 
-# Types of pyarrow by their names.
+# Names of pyarrow types.
 _BINARY = ("binary", "large_binary", "binary_view", "fixed_size_binary")
 _NUMBERS = ("int8", "int16", "int32", "int64", "halffloat", "float", "double")
 
 
 class Chunk(NamedTuple):
-    """Some rows of a source, and where they are."""
+    """Consecutive rows of a source, and where they come from."""
 
     where: str
-    """The file, or what kind of frame it is."""
+    """The file, or the kind of frame."""
     first: int
-    """The number of the first row there."""
+    """The number of the first row in that file or frame."""
     columns: dict[str, Any]
-    """NumPy arrays, or arrays of pyarrow."""
+    """NumPy or pyarrow arrays by name."""
 
     def ids_of(self, name: str | None) -> Ids | None:
-        """Ids, int64 (n,), or None where no column has any."""
+        """The ids in a column, int64 (n,), or None without a name."""
         if name is None:
             return None
         return as_ids(self.numbers_of(name), f"{self.where}: column {name!r}", self.first)
 
     def is_flat(self, name: str) -> bool:
-        """Whether a row of this column is a single value, and no list of them."""
+        """Whether each row of this column is a single value, not a list."""
         column = self.columns[name]
         return column.ndim == 1 if isinstance(column, np.ndarray) else not _is_list(column.type)
 
@@ -67,13 +67,13 @@ class Chunk(NamedTuple):
                 f"{self.where}: column {name!r} must be lists of numbers, got {column.type}"
             )
         lengths = column.value_lengths().to_numpy(zero_copy_only=False)
-        d = self._one_width(name, lengths, width, "values")
+        d = self._common_length(name, lengths, width, "values")
         values = column.flatten()
         if values.null_count:
-            place = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+            position = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
             raise ValueError(
                 f"{self.where}: column {name!r} has a null in the list of row "
-                f"{self.first + place // d}: fill or drop such rows"
+                f"{self.first + position // d}: fill or drop such rows"
             )
         flat: NDArray[Any] = values.to_numpy(zero_copy_only=False)
         return flat.reshape(len(column), d)
@@ -92,39 +92,40 @@ class Chunk(NamedTuple):
             return self.lists_of(name, width)
         raise TypeError(
             f"{self.where}: column {name!r} must be binary or lists of uint8 (packed bits, as "
-            f"np.packbits makes them), got {kind}"
+            f"np.packbits returns them), got {kind}"
         )
 
     def _binary(self, name: str, column: Any, width: int | None) -> Codes:  # noqa: ANN401
         if str(column.type) != "large_binary":
             column = column.cast("large_binary")
-        # Without nulls the values lie one after the other.
+        # Without nulls the values are contiguous.
         _, offsets, values = column.buffers()
         ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-        n_bytes = self._one_width(name, np.diff(ends), width, "bytes")
+        n_bytes = self._common_length(name, np.diff(ends), width, "bytes")
         raw = np.frombuffer(values, np.uint8)[ends[0] : ends[-1]]
         return raw.reshape(len(column), n_bytes)
 
     def _without_nulls(self, name: str) -> Any:  # noqa: ANN401
         column = self.columns[name]
         if not isinstance(column, np.ndarray) and column.null_count:
-            place = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            position = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
             raise ValueError(
-                f"{self.where}: column {name!r} has a null in row {self.first + place}: fill or "
+                f"{self.where}: column {name!r} has a null in row {self.first + position}: fill or "
                 "drop such rows"
             )
         return column
 
-    def _one_width(
+    def _common_length(
         self, name: str, lengths: NDArray[np.integer], width: int | None, what: str
     ) -> int:
-        """The length of all rows; `width` is that of the rows before."""
+        """The length of every row; `width` is that of the chunks before, if any."""
         expected = int(lengths[0]) if width is None else width
         other = np.flatnonzero(lengths != expected)
         if len(other):
             raise ValueError(
-                f"{self.where}: column {name!r} must have as many {what} in each row: row "
-                f"{self.first + other[0]} has {lengths[other[0]]}, those before it {expected}"
+                f"{self.where}: column {name!r} must have the same number of {what} in each "
+                f"row: row {self.first + other[0]} has {lengths[other[0]]}, the rows before "
+                f"{expected}"
             )
         if expected == 0:
             raise ValueError(f"{self.where}: column {name!r} has no {what} in its rows")
@@ -132,7 +133,7 @@ class Chunk(NamedTuple):
 
 
 def _is_list(kind: Any) -> bool:  # noqa: ANN401
-    # By name, so that nothing need be imported: list<...>, large_list<...>, fixed_size_list<...>.
+    # list<...>, large_list<...>, fixed_size_list<...>: by name, without importing pyarrow.
     return str(kind).partition("<")[0] in ("list", "large_list", "fixed_size_list")
 
 
@@ -141,11 +142,13 @@ def _is_number(kind: Any) -> bool:  # noqa: ANN401
 
 
 def first_inexact(values: NDArray[Any], dtype: np.dtype[Any]) -> int | None:
-    """The place of the first integer that would be another number as this dtype, None for none."""
+    """The position of the first integer that this dtype cannot hold exactly, or None."""
     if dtype.kind != "f" or values.dtype.kind not in "iu" or values.dtype.itemsize < 8:
-        return None  # NumPy chooses a dtype that holds all shorter integers
+        return None  # NumPy chooses a dtype that holds shorter integers exactly
     beyond = np.flatnonzero((values > 2**53) | (values < -(2**53)))
-    exact = (
-        place for place in beyond.tolist() if int(values[place]) != int(dtype.type(values[place]))
+    inexact = (
+        position
+        for position in beyond.tolist()
+        if int(values[position]) != int(dtype.type(values[position]))
     )
-    return next(exact, None)
+    return next(inexact, None)

@@ -34,15 +34,15 @@ def codes_and_ids(
         Where the columns are. A path names a parquet file, or a folder of them, which are read in
         the order of their names.
     column : str
-        The codes: binary values of one length, or lists of as many uint8. In a dict also an array
+        The codes: binary values, or lists of uint8, all of the same length. In a dict also an array
         of shape (n, n_bytes).
     id_column : str, optional
-        Integers, not negative.
+        The ids: integers, not negative.
     n_bits : int, optional
         Bits of a code; by default 8 for each byte. Codes of another length are refused, and so are
         codes with unused bits set.
     bitorder : "big" or "little"
-        Order of the bits inside a byte, as in ``np.packbits``: it says which bits are unused.
+        Order of the bits inside a byte, as in ``np.packbits``: determines which bits are unused.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def vectors_and_ids(
         One column of lists of equal length, or several columns of numbers in the order of the
         dimensions. In a dict also an array of shape (n, d).
     id_column : str, optional
-        Integers, not negative.
+        The ids: integers, not negative.
 
     Returns
     -------
@@ -203,10 +203,10 @@ def _vectors(chunk: Chunk, names: list[str], width: int | None) -> NDArray[Any]:
     columns = [chunk.numbers_of(name) for name in names]
     dtype = np.result_type(*columns)
     for name, column in zip(names, columns, strict=True):
-        place = first_inexact(column, dtype)
-        if place is not None:
+        row = first_inexact(column, dtype)
+        if row is not None:
             raise ValueError(
-                f"{chunk.where}: column {name!r} has {column[place]} in row {chunk.first + place}, "
+                f"{chunk.where}: column {name!r} has {column[row]} in row {chunk.first + row}, "
                 f"which {dtype}, the dtype of all the columns together, cannot hold: leave the "
                 "column out, or make the others integers"
             )
@@ -214,7 +214,7 @@ def _vectors(chunk: Chunk, names: list[str], width: int | None) -> NDArray[Any]:
 
 
 def _names(*names: str | None) -> list[str]:
-    """The columns to read, each once."""
+    """The names without None and repeats."""
     return list(dict.fromkeys(name for name in names if name is not None))
 
 
@@ -227,6 +227,6 @@ def _joined(
     if any(first_inexact(rows.ravel(), dtype) is not None for rows, _ in parts):
         raise ValueError(
             f"the rows have integers that {dtype}, the dtype of all rows together, cannot hold: "
-            "make all of them integers, or read them by vector_batches"
+            "make all of them integers, or read them with vector_batches"
         )
     return np.concatenate([rows for rows, _ in parts]), np.concatenate(ids) if ids else None

@@ -1,4 +1,4 @@
-"""Where tables come from: frames in memory and parquet files, a chunk of rows at a time."""
+"""Sources of tables: frames in memory and parquet files, a chunk of rows at a time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _of_files(path: Path, names: Sequence[str], rows: int) -> Iterator[Chunk]:
     if path.is_dir():
         files = sorted(path.glob("*.parquet"))
         if not files:
-            raise FileNotFoundError(f"{path}: the folder has no files *.parquet")
+            raise FileNotFoundError(f"{path}: the folder has no *.parquet files")
     for file in files:
         yield from _of_file(file, names, rows)
 
@@ -115,7 +115,7 @@ def _slices(where: str, columns: dict[str, Any], rows: int) -> Iterator[Chunk]:
 
 
 def _of_series(series: Any, where: str, name: str) -> Any:  # noqa: ANN401
-    """A column of pandas: numbers of NumPy as they are, for NaN is a value there and no null."""
+    """A pandas column: NumPy numbers unchanged, since NaN is a value there and not a null."""
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf":
         return series.to_numpy()
     values = series.astype(object)
@@ -123,9 +123,9 @@ def _of_series(series: Any, where: str, name: str) -> Any:  # noqa: ANN401
 
 
 def _of_values(values: Any, where: str, name: str) -> Any:  # noqa: ANN401
-    """A column of a dict: numbers as an array of NumPy, all else by pyarrow."""
+    """A column of a dict: numbers as a NumPy array, anything else by pyarrow."""
     library = type(values).__module__.partition(".")[0]
-    # Their nulls would become NaN.
+    # NumPy would convert the nulls of these libraries to NaN.
     if library == "pandas":
         return _of_series(values, where, name)
     if library == "polars":
@@ -136,7 +136,7 @@ def _of_values(values: Any, where: str, name: str) -> Any:  # noqa: ANN401
         raise TypeError(f"{where}: column {name!r} is a masked array: its mask would be lost")
     try:
         array = np.asarray(values)
-    except ValueError:  # lists of different lengths, which are named where they are used
+    except ValueError:  # lists of different lengths, which are reported when used
         return _of_objects(values, where, name)
     if array.dtype.kind == "f" and not isinstance(values, np.ndarray):
         _refuse_rounded(values, array, where, name)
@@ -151,14 +151,14 @@ def _of_values(values: Any, where: str, name: str) -> Any:  # noqa: ANN401
 
 
 def _refuse_rounded(values: Any, array: NDArray[Any], where: str, name: str) -> None:  # noqa: ANN401
-    """Raise if NumPy made floats of integers among floats, and rounded one."""
+    """Raise ValueError if NumPy rounded an integer among floats to a float."""
     if not (np.abs(array) >= 2**53).any():
         return
-    came = np.array(values, dtype=object)
-    for own, made in zip(came.flat, array.flat, strict=True):
-        if isinstance(own, int | np.integer) and int(own) != int(made):
+    objects = np.array(values, dtype=object)
+    for value, converted in zip(objects.flat, array.flat, strict=True):
+        if isinstance(value, int | np.integer) and int(value) != int(converted):
             raise ValueError(
-                f"{where}: column {name!r} has {own}, which float64 cannot hold, among floats: "
+                f"{where}: column {name!r} has {value}, which float64 cannot hold, among floats: "
                 "give integers only, or an array"
             )
 
@@ -171,14 +171,14 @@ def _of_objects(values: Any, where: str, name: str) -> Any:  # noqa: ANN401
         raise TypeError(f"{where}: column {name!r} cannot be read: {error}") from None
 
 
-def _need_columns(where: str, names: Sequence[str], there: Sequence[Any]) -> None:
+def _need_columns(where: str, names: Sequence[str], available: Sequence[Any]) -> None:
     for name in names:
-        if list(there).count(name) > 1:
+        if list(available).count(name) > 1:
             raise ValueError(
-                f"{where}: has {list(there).count(name)} columns {name!r}: rename all but one"
+                f"{where}: has {list(available).count(name)} columns {name!r}: rename all but one"
             )
-        if name not in there:
+        if name not in available:
             raise ValueError(
-                f"{where}: has no column {name!r}, only {', '.join(map(repr, there))}: name the "
-                "right one"
+                f"{where}: has no column {name!r}, only {', '.join(map(repr, available))}: name "
+                "the right one"
             )

@@ -1,6 +1,6 @@
 """Readers of vector files: .npy, .fvecs and .bvecs, .fbin and its kin, HDF5, parquet.
 
-Nothing is ever downloaded: readers take files that you have.
+Nothing is ever downloaded: readers open local files.
 """
 
 from bitweigh.io._bins import read_fbin, read_i8bin, read_u8bin

@@ -36,7 +36,7 @@ def read_fbin(path: PathLike, *, max_rows: int | None = None) -> NDArray[np.floa
     FileNotFoundError
         There is no such file.
     ValueError
-        The file is empty, has n = 0 or d = 0, or another size than its header says.
+        The file is empty, has n = 0 or d = 0, or does not have the size that its header says.
 
     Examples
     --------

@@ -31,7 +31,7 @@ _BINS: dict[str, Callable[..., NDArray[Any]]] = {
 }
 _WITH_MEMBERS = {".npz", ".hdf5", ".h5"}
 _ENDINGS = [*_VECS, *_BINS, ".npy", *sorted(_WITH_MEMBERS), ".parquet"]
-# What NumPy and zipfile raise for a file that is not what its name says.
+# Raised by NumPy and zipfile for a file that is not what its name says.
 _BROKEN = (ValueError, EOFError, OSError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
@@ -46,7 +46,7 @@ def read(
     """Read vectors from a file whose name ends in its format.
 
     ========================= ======================================== =============
-    ending                    what                                     how
+    ending                    contents                                 access
     ========================= ======================================== =============
     .fvecs .ivecs .bvecs      int32 d before each row                  mapped
     .fbin .u8bin .i8bin       uint32 n and d, then the rows            mapped
@@ -67,7 +67,7 @@ def read(
     columns : sequence of str, optional
         Which columns, for parquet; see `read_parquet`.
     verify : bool
-        Look at the d of every row, for fvecs, ivecs and bvecs.
+        Check the d of every row, for fvecs, ivecs and bvecs.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def read_npy(path: PathLike, *, max_rows: int | None = None) -> NDArray[Any]:
     FileNotFoundError
         There is no such file.
     ValueError
-        It is no whole npy file, or holds no rows of numbers.
+        It is not a complete npy file, or does not hold rows of numbers.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def read_npy(path: PathLike, *, max_rows: int | None = None) -> NDArray[Any]:
     """
     file, _ = as_file(path)
     try:
-        # Unlike np.load this never takes a zip or a pickle for an array.
+        # Unlike np.load, this accepts neither a zip file nor a pickle.
         array = np.lib.format.open_memmap(file, mode="r")
     except _BROKEN as error:
         raise ValueError(f"{file}: truncated, or not an npy file of numbers: {error}") from None
@@ -185,7 +185,8 @@ def read_npz(
     FileNotFoundError
         There is no such file.
     ValueError
-        It is no whole npz file, has no such array, or the array holds no rows of numbers.
+        It is not a complete npz file, has no such array, or the array does not hold rows of
+        numbers.
 
     Examples
     --------
@@ -209,12 +210,12 @@ def read_npz(
             chosen = names[0] if member is None and len(names) == 1 else member
             array = arrays[chosen] if chosen in names else None
     except MemoryError as error:
-        raise ValueError(f"{file}: an array that memory cannot hold: {error}") from None
+        raise ValueError(f"{file}: an array is too large for memory: {error}") from None
     except _BROKEN as error:
         raise ValueError(f"{file}: {member or 'an array'} cannot be read: {error}") from None
     if array is None:
-        wanted = f"has no array {member!r}" if member is not None else "which array? give member="
-        raise ValueError(f"{file}: {wanted}; it has {names}")
+        problem = f"has no array {member!r}" if member is not None else "which array? give member="
+        raise ValueError(f"{file}: {problem}; it has {names}")
     return _checked_rows(file, repr(chosen), array, max_rows)
 
 

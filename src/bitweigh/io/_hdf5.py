@@ -21,15 +21,15 @@ __all__ = ["AnnBenchmarks", "read_ann_benchmarks", "read_hdf5"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnnBenchmarks:
-    """What an HDF5 file of ann-benchmarks holds, in the dtypes that are stored.
+    """The contents of an HDF5 file of ann-benchmarks, in the stored dtypes.
 
     Examples
     --------
     >>> import numpy as np
     >>> from bitweigh import io
     >>> rows = np.zeros((4, 2), dtype=np.float32)
-    >>> held = io.AnnBenchmarks(rows, rows[:1], None, None, {"distance": "euclidean"})
-    >>> held.train.shape, held.attributes["distance"]
+    >>> data = io.AnnBenchmarks(rows, rows[:1], None, None, {"distance": "euclidean"})
+    >>> data.train.shape, data.attributes["distance"]
     ((4, 2), 'euclidean')
 
     """
@@ -54,8 +54,8 @@ def read_ann_benchmarks(path: PathLike, *, max_rows: int | None = None) -> AnnBe
     path : path
         The file.
     max_rows : int, optional
-        Max rows of ``train`` to read. The true neighbours are those among all rows, so with fewer
-        `neighbours` and `distances` are None.
+        Max rows of ``train`` to read. The stored neighbours are those among all rows: if fewer are
+        read, `neighbours` and `distances` are None.
 
     Returns
     -------
@@ -69,24 +69,24 @@ def read_ann_benchmarks(path: PathLike, *, max_rows: int | None = None) -> AnnBe
     FileNotFoundError
         There is no such file.
     ValueError
-        It is no HDF5 file, a part is missing or empty, or the parts do not fit each other.
+        It is not an HDF5 file, a part is missing or empty, or the shapes of the parts do not match.
 
     Examples
     --------
     >>> from bitweigh import io
-    >>> held = io.read_ann_benchmarks("sift-128-euclidean.hdf5")  # doctest: +SKIP
-    >>> held.train.shape, held.attributes["distance"]  # doctest: +SKIP
+    >>> data = io.read_ann_benchmarks("sift-128-euclidean.hdf5")  # doctest: +SKIP
+    >>> data.train.shape, data.attributes["distance"]  # doctest: +SKIP
     ((1000000, 128), 'euclidean')
 
     """
     file, _ = as_file(path)
     h5py = _h5py()
-    with _opened(h5py, file) as opened:
+    with _open(h5py, file) as opened:
         train = _part(h5py, file, opened, "train", max_rows)
         test = _part(h5py, file, opened, "test", None)
-        whole = len(train) == opened["train"].shape[0]
+        all_read = len(train) == opened["train"].shape[0]
         neighbours, distances = (
-            _part(h5py, file, opened, name, None) if whole and name in opened else None
+            _part(h5py, file, opened, name, None) if all_read and name in opened else None
             for name in ("neighbors", "distances")
         )
         attributes = {str(name): _plain(value) for name, value in opened.attrs.items()}
@@ -132,7 +132,7 @@ def read_hdf5(
     """
     file, _ = as_file(path)
     h5py = _h5py()
-    with _opened(h5py, file) as opened:
+    with _open(h5py, file) as opened:
         return _part(h5py, file, opened, member, max_rows)
 
 
@@ -145,7 +145,7 @@ def _h5py() -> ModuleType:
     return module
 
 
-def _opened(h5py: ModuleType, file: Path) -> Any:  # noqa: ANN401
+def _open(h5py: ModuleType, file: Path) -> Any:  # noqa: ANN401
     try:
         return h5py.File(file, "r")
     except OSError as error:
@@ -174,7 +174,7 @@ def _part(
 
 
 def _plain(value: object) -> object:
-    """An attribute without HDF5's or NumPy's wrapping."""
+    """Convert an attribute from bytes or a NumPy scalar to a plain Python value."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value.item() if isinstance(value, np.generic) else value

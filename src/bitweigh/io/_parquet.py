@@ -29,14 +29,14 @@ def read_parquet(
         The file.
     columns : sequence of str, optional
         One column whose values are lists of the same length, or columns of numbers, in the order
-        of the dimensions. By default the only column of lists if there is exactly one, else all
-        columns, which must be numbers then.
+        of the dimensions. By default the column of lists if there is exactly one, else all columns,
+        which must then be numbers.
     max_rows : int, optional
         Max rows to read, from the start; no others are read.
 
     Returns
     -------
-    (n, d) in the dtype of the lists' values, or one that holds all the columns'
+    (n, d) in the dtype of the lists' values, or in the common dtype of the columns
 
     Raises
     ------
@@ -45,8 +45,8 @@ def read_parquet(
     FileNotFoundError
         There is no such file.
     ValueError
-        It is no whole parquet file, it has no rows, a column is missing, is no numbers, has nulls,
-        or lists of different lengths.
+        It is not a complete parquet file, it has no rows, or a column is missing, is not numeric,
+        has nulls, or has lists of different lengths.
 
     Examples
     --------
@@ -62,20 +62,20 @@ def read_parquet(
     except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(f"{file}: not a whole parquet file: {error}") from None
     with opened:
-        chosen = _chosen(pyarrow, file, opened.schema_arrow, columns)
+        chosen = _chosen_columns(pyarrow, file, opened.schema_arrow, columns)
         if opened.metadata.num_rows == 0:
             raise ValueError(f"{file}: has no rows")
         rows = as_max_rows(max_rows, opened.metadata.num_rows)
         blocks: list[NDArray[Any]] = []
-        read = 0
+        n_read = 0
         try:
             for batch in opened.iter_batches(columns=chosen, batch_size=min(rows, 1 << 16)):
                 block = _rows_of(pyarrow, file, batch.select(chosen))
                 if blocks and block.shape[1] != blocks[0].shape[1]:
                     raise ValueError(f"{file}: {chosen[0]!r} has lists of different lengths")
-                blocks.append(block[: rows - read])
-                read += len(blocks[-1])
-                if read == rows:
+                blocks.append(block[: rows - n_read])
+                n_read += len(blocks[-1])
+                if n_read == rows:
                     break
         except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{file}: cannot be read: {error}") from None
@@ -92,7 +92,7 @@ def _pyarrow() -> tuple[ModuleType, ModuleType]:
     return pyarrow, pyarrow.parquet
 
 
-def _chosen(
+def _chosen_columns(
     pyarrow: ModuleType,
     file: Path,
     schema: Any,  # noqa: ANN401
@@ -135,7 +135,7 @@ def _is_number(pyarrow: ModuleType, kind: Any) -> bool:  # noqa: ANN401
 
 
 def _rows_of(pyarrow: ModuleType, file: Path, batch: Any) -> NDArray[Any]:  # noqa: ANN401
-    """One batch as (rows, d)."""
+    """Convert a batch to an array (rows, d)."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if column.null_count:
             raise ValueError(f"{file}: column {name!r} has nulls")

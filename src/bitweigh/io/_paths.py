@@ -1,4 +1,4 @@
-"""Paths of files to read: each is checked before anything is mapped or parsed."""
+"""Checks of files to read, before anything is mapped or parsed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["PathLike", "as_file", "as_max_rows"]
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-_MOST_ROWS = 2**48
+_MAX_ROWS = 2**48
 
 
 def as_file(path: PathLike) -> tuple[Path, int]:
-    """A path that is a file with something in it, and the file's size in bytes."""
+    """The path of a file that is not empty, and its size in bytes."""
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(f"{file}: no such file")
@@ -28,8 +28,8 @@ def as_file(path: PathLike) -> tuple[Path, int]:
     return file, size
 
 
-def as_max_rows(max_rows: object, there: int) -> int:
-    """How many of the rows that are there to read: all of them for None."""
+def as_max_rows(max_rows: object, n_rows: int) -> int:
+    """The number of rows to read out of `n_rows`: at most `max_rows`, or all for None."""
     if max_rows is None:
-        return there
-    return min(as_integer(max_rows, "max_rows", 1, _MOST_ROWS), there)
+        return n_rows
+    return min(as_integer(max_rows, "max_rows", 1, _MAX_ROWS), n_rows)

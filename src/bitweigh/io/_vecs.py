@@ -1,7 +1,7 @@
 """Readers of fvecs, ivecs and bvecs: an int32 d before each row, then d values, little-endian.
 
-The file is mapped, not read: what comes back is a view of it, its rows strided over the d's between
-them. The size of the file and the d's that are looked at must agree with the first d.
+The file is mapped, not read: the result is a view of it that skips the d before each row. The size
+of the file and every d that is checked must agree with the first d.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from bitweigh.io._paths import PathLike, as_file, as_max_rows
 __all__ = ["read_bvecs", "read_fvecs", "read_ivecs"]
 
 _HEADER = np.dtype("<i4")
-# Rows whose d is looked at without verify=True: each may cost a read from disk.
-_SAMPLED = 256
-_VERIFIED_AT_ONCE = 1 << 16
+# Rows whose d is checked without verify=True: each may take a read from disk.
+_SAMPLED_ROWS = 256
+_VERIFIED_BLOCK_ROWS = 1 << 16
 
 
 def read_fvecs(
@@ -35,8 +35,8 @@ def read_fvecs(
         Max rows to read, from the start of the file. The size of the whole file is checked all the
         same.
     verify : bool
-        Look at the d of every row that is returned, which reads through the file. Otherwise at
-        those of the first and the last row and of a seeded sample between them.
+        Check the d of every row that is returned, which reads through the file. Otherwise only
+        the first and the last row and a seeded sample between them are checked.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def read_ivecs(
     max_rows : int, optional
         Max rows to read, from the start of the file.
     verify : bool
-        Look at the d of every row that is returned, as for `read_fvecs`.
+        Check the d of every row that is returned, as for `read_fvecs`.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def read_bvecs(
     max_rows : int, optional
         Max rows to read, from the start of the file.
     verify : bool
-        Look at the d of every row that is returned, as for `read_fvecs`.
+        Check the d of every row that is returned, as for `read_fvecs`.
 
     Returns
     -------
@@ -149,21 +149,22 @@ def _read(path: PathLike, dtype: np.dtype[Any], max_rows: int | None, verify: bo
     file, size = as_file(path)
     dimension = _first_dimension(file, size)
     row_bytes = _HEADER.itemsize + dimension * dtype.itemsize
-    whole, rest = divmod(size, row_bytes)
-    if rest:
+    n_rows, extra_bytes = divmod(size, row_bytes)
+    if extra_bytes:
         raise ValueError(
             f"{file}: truncated, or rows of mixed dimensions: a row of d={dimension} takes "
-            f"{row_bytes} bytes, and the file has {size}: {whole} whole rows and {rest} bytes more"
+            f"{row_bytes} bytes, and the file has {size}: {n_rows} whole rows and {extra_bytes} "
+            "bytes more"
         )
-    rows = as_max_rows(max_rows, whole)
-    # A row's items are its d, in as many items as it takes, and then its values.
-    before = _HEADER.itemsize // dtype.itemsize
-    items = np.memmap(file, dtype=dtype, mode="r", shape=(whole, before + dimension))
+    rows = as_max_rows(max_rows, n_rows)
+    # The d of a row takes the space of this many values.
+    header_items = _HEADER.itemsize // dtype.itemsize
+    items = np.memmap(file, dtype=dtype, mode="r", shape=(n_rows, header_items + dimension))
     headers = np.ndarray(
-        (whole,), _HEADER, buffer=items.reshape(-1).view(np.uint8), strides=(row_bytes,)
+        (n_rows,), _HEADER, buffer=items.reshape(-1).view(np.uint8), strides=(row_bytes,)
     )
     _check_dimensions(file, headers, dimension, rows, verify)
-    return items[:rows, before:]
+    return items[:rows, header_items:]
 
 
 def _first_dimension(file: Path, size: int) -> int:
@@ -179,17 +180,17 @@ def _first_dimension(file: Path, size: int) -> int:
 def _check_dimensions(
     file: Path, headers: NDArray[np.int32], dimension: int, rows: int, verify: bool
 ) -> None:
-    """The d of the first and the last row of the file and of some or all of the first `rows`."""
+    """Check the d of the file's first and last row, and of a sample or all of the first `rows`."""
     if verify:
-        for first in range(0, rows, _VERIFIED_AT_ONCE):
-            _check_some(
-                file, headers, dimension, np.arange(first, min(first + _VERIFIED_AT_ONCE, rows))
+        for first in range(0, rows, _VERIFIED_BLOCK_ROWS):
+            _check_rows(
+                file, headers, dimension, np.arange(first, min(first + _VERIFIED_BLOCK_ROWS, rows))
             )
-    sampled = np.random.default_rng(rows).integers(0, rows, _SAMPLED)
-    _check_some(file, headers, dimension, np.unique([0, *sampled, rows - 1, len(headers) - 1]))
+    sampled = np.random.default_rng(rows).integers(0, rows, _SAMPLED_ROWS)
+    _check_rows(file, headers, dimension, np.unique([0, *sampled, rows - 1, len(headers) - 1]))
 
 
-def _check_some(
+def _check_rows(
     file: Path, headers: NDArray[np.int32], dimension: int, which: NDArray[np.int64]
 ) -> None:
     wrong = which[headers[which] != dimension]
