@@ -225,7 +225,7 @@ def test_embeddings_can_be_pickled() -> None:
             r"shape \(n, 2\) for dim=16.*another quantisation",
         ),
         (np.zeros((2, 16), np.uint8), ValueError, r"got \(2, 16\); one number per dimension"),
-        (np.zeros(2, np.int8), ValueError, r"a single one is embeddings\[np\.newaxis\]"),
+        (np.zeros(2, np.int8), ValueError, r"pass a single embedding as embeddings\[np\.newaxis\]"),
         (np.zeros((2, 3), np.uint8), ValueError, r"shape \(n, 2\) for dim=16, got \(2, 3\)$"),
     ],
 )
@@ -249,7 +249,7 @@ def test_set_bits_beyond_the_last_dimension_are_refused_in_either_layout() -> No
     ("queries", "error", "message"),
     [
         (np.zeros((2, 16), np.float16), TypeError, r"got float16; .*astype\(np\.float32\)"),
-        (np.zeros((2, 2), np.uint8), TypeError, "got uint8; queries stay as the model gives them"),
+        (np.zeros((2, 2), np.uint8), TypeError, "got uint8; pass queries as the model returns"),
         (np.zeros((2, 16), np.int64), TypeError, "must be float32 or float64, got int64$"),
         (np.zeros((2, 15)), ValueError, r"shape \(16,\) or \(nq, 16\), got \(2, 15\)"),
         (np.zeros((2, 2, 16)), ValueError, r"got \(2, 2, 16\)"),
@@ -269,7 +269,7 @@ def test_what_is_no_float_query_is_refused(
     [
         (np.zeros((2, 8), np.int8), "ubinary", TypeError, "x must be float embeddings, got int8"),
         (np.zeros((1, 2, 8)), "ubinary", ValueError, r"shape \(dim,\) or \(n, dim\)"),
-        (np.array([[1.0], [np.nan]]), "binary", ValueError, r"got one at x\[1, 0\]"),
+        (np.array([[1.0], [np.nan]]), "binary", ValueError, r"got NaN at x\[1, 0\]"),
         (np.zeros((2, 8)), "int8", ValueError, "precision must be 'ubinary' or 'binary'"),
     ],
 )

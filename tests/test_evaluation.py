@@ -95,7 +95,7 @@ def test_padding_is_never_right() -> None:
             "truth must be labels",
         ),
         (lambda: evaluation.precision_at_k(np.empty((0, 3), int), [[1]]), ValueError, "empty"),
-        (lambda: evaluation.recall_at_k([[0]], ([5], [1])), ValueError, "query 0 none"),
+        (lambda: evaluation.recall_at_k([[0]], ([5], [1])), ValueError, "query 0 has none"),
         (
             lambda: evaluation.euclidean_top(np.ones((2, 3)), np.ones((1, 2)), 1),
             ValueError,

@@ -1,4 +1,4 @@
-"""Opening a folder of any kind."""
+"""Loading a folder of any kind."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["load"]
 def load(
     path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | None = None
 ) -> Index | VectorIndex:
-    """Load whatever was saved to a folder: an `Index` or a `VectorIndex`.
+    """Load an `Index` or a `VectorIndex`, whichever was saved to the folder.
 
     A folder of `BinaryEmbeddings` opens as the `Index` of their codes. `Index.load`,
-    `VectorIndex.load` and `BinaryEmbeddings.load` open folders of one kind.
+    `VectorIndex.load` and `BinaryEmbeddings.load` each open one kind of folder.
 
     Parameters
     ----------
     path : str or path
         The folder.
     mmap : bool
-        Whether to leave the arrays in their files and read them when they are needed, rather than
-        read everything now.
+        Leave the arrays in their files, and read them when they are needed, instead of reading
+        everything now.
     verify : bool, optional
         Whether to compare every byte with its checksum; by default unless mapped.
 

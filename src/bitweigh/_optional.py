@@ -1,4 +1,4 @@
-"""Packages that only some users need."""
+"""Imports of optional packages."""
 
 from __future__ import annotations
 

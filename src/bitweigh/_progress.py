@@ -1,4 +1,4 @@
-"""The progress bar of everything that takes long: share done, rate, time left. Needs rich.
+"""The progress bar of long operations: share done, rate, time left. Needs rich.
 
 Shared by the library (`progress=True`) and the command line. rich is imported only for a bar that
 may be shown.
@@ -19,14 +19,19 @@ class ProgressBar:
     """
 
     _display: Any = None
-    """rich's display while it is to be shown; here for a Ctrl-C at the start of `__init__`."""
+    """rich's display, if any; set here so that `__del__` finds it after a Ctrl-C in `__init__`."""
 
     def __init__(
-        self, doing: str, total: int | None = None, *, unit: str = "", shown: bool | None = None
+        self,
+        description: str,
+        total: int | None = None,
+        *,
+        unit: str = "",
+        shown: bool | None = None,
     ) -> None:
         """Describe the bar; it appears when the block begins.
 
-        Without `total` it only says that work is going on. `unit` names what is counted, for the
+        Without `total` it only shows that work is going on. `unit` is what is counted, for the
         rate. By default a bar is shown only on a terminal.
         """
         self._unit = unit
@@ -53,7 +58,7 @@ class ProgressBar:
             columns += [TaskProgressColumn(), TextColumn("{task.fields[rate]}")]
             columns += [TextColumn("left"), TimeRemainingColumn()]
         self._display = Progress(*columns, console=console, transient=True)
-        self._task = self._display.add_task(doing, total=total, rate="")
+        self._task = self._display.add_task(description, total=total, rate="")
 
     def __enter__(self) -> Self:
         """Show the bar."""
@@ -76,7 +81,7 @@ class ProgressBar:
         self.__exit__()
 
     def advance(self, count: int) -> None:
-        """Say that `count` more are done."""
+        """Move the bar on by `count`."""
         if self._display is None:
             return
         self._display.advance(self._task, count)

@@ -1,7 +1,7 @@
-"""bitweigh as ann-benchmarks runs an algorithm: fit once, then query by query, or all at once.
+"""bitweigh as an algorithm of ann-benchmarks: fit once, then answer queries singly or in a batch.
 
-Needs neither ann-benchmarks nor its files; docs/ann-benchmarks.md says how to put it there. What is
-returned is row numbers, never padding: the runner takes them for rows of its training set.
+Needs neither ann-benchmarks nor its files; docs/ann-benchmarks.md says how to use it there. Results
+are row numbers without padding: the runner uses them as rows of its training set.
 """
 # ruff: noqa: N803 X is the runner's name
 
@@ -23,7 +23,7 @@ __all__ = ["Bitweigh", "BitweighHamming"]
 
 
 def _base() -> type:
-    """The runner's base class, where it is installed."""
+    """The runner's base class, or `object` if it is not installed."""
     try:
         from ann_benchmarks.algorithms.base.module import (  # type: ignore[import-not-found, unused-ignore]
             BaseANN,
@@ -38,17 +38,17 @@ _BaseANN: Any = _base()
 
 
 class _Algorithm(_BaseANN):  # type: ignore[misc, unused-ignore]
-    """What the runner calls of both: timing on one thread, batches on all of them."""
+    """What both algorithms share: single queries on one thread, batches on all."""
 
     _index: Index | VectorIndex | None = None
     _results: list[NDArray[np.int64]]
 
     def query(self, q: ArrayLike, n: int) -> NDArray[np.int64]:
-        """The rows of the n nearest to one query, nearest first, on one thread."""
+        """Find the n rows nearest to one query, nearest first, on one thread."""
         return self._answers(np.asarray(q)[np.newaxis], n, 1)[0]
 
     def batch_query(self, X: ArrayLike, n: int) -> None:
-        """Look for the n nearest to each query, on all threads; `get_batch_results` has them."""
+        """Find the n rows nearest to each query on all threads, for `get_batch_results`."""
         self._results = self._answers(np.asarray(X), n, None)
 
     def get_batch_results(self) -> list[NDArray[np.int64]]:
@@ -56,11 +56,11 @@ class _Algorithm(_BaseANN):  # type: ignore[misc, unused-ignore]
         return self._results
 
     def get_memory_usage(self) -> float:
-        """Kilobytes of what was built; 0 before `fit`."""
+        """The size of the index in kilobytes; 0 before `fit`."""
         return 0.0 if self._index is None else self._index.memory().total / 1024
 
     def done(self) -> None:
-        """Let go of what was built."""
+        """Release the index."""
         self._index = None
 
     def _answers(
@@ -82,7 +82,7 @@ class Bitweigh(_Algorithm):
     n_bits : int
         Bits of a code.
     hasher : "auto", "itq" or "lsh"
-        "auto" is ITQ where there are as many dimensions as bits, and LSH where there are not.
+        "auto" is ITQ if there are at least as many dimensions as bits, else LSH.
 
     Examples
     --------
@@ -111,10 +111,10 @@ class Bitweigh(_Algorithm):
     def fit(self, X: ArrayLike) -> None:
         """Hash the rows and index their codes. The rows are kept, for reranking."""
         rows = self._as_rows(X)
-        itq = self._hasher_name == "itq" or (
+        use_itq = self._hasher_name == "itq" or (
             self._hasher_name == "auto" and self._n_bits <= rows.shape[1]
         )
-        hasher: HasherName = "itq" if itq else "lsh"
+        hasher: HasherName = "itq" if use_itq else "lsh"
         index = VectorIndex(n_bits=self._n_bits, hasher=hasher, rerank="float32").fit(rows)
         index.add(rows)
         index.build()
@@ -125,7 +125,7 @@ class Bitweigh(_Algorithm):
         self._rerank = as_integer(rerank, "rerank", 1, 2**31)
 
     def get_additional(self) -> dict[str, Any]:
-        """What the runner stores with the results."""
+        """Values that the runner stores with the results."""
         return {"n_bits": self._n_bits, "rerank": self._rerank}
 
     def __str__(self) -> str:
@@ -136,14 +136,14 @@ class Bitweigh(_Algorithm):
         )
 
     def get_memory_usage(self) -> float:
-        """Kilobytes of codes and vectors; 0 before `fit`."""
+        """The size of codes and vectors in kilobytes; 0 before `fit`."""
         if self._index is None:
             return 0.0
         vector_bytes = len(self._index) * self._index.n_features * np.dtype(np.float32).itemsize
         return super().get_memory_usage() + vector_bytes / 1024
 
     def _as_rows(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Rows as float32, of length 1 where angles are wanted: Euclid then ranks by angle."""
+        """Rows as float32; for "angular" of length 1, so that Euclidean distances rank by angle."""
         rows = np.asarray(as_vectors(X, "Bitweigh"), np.float32)
         if self._metric == "euclidean":
             return rows
@@ -199,10 +199,10 @@ class BitweighHamming(_Algorithm):
         self._index = index
 
     def set_query_arguments(self) -> None:
-        """Nothing can be chosen: the answer is exact."""
+        """Accept no arguments: the answer is exact."""
 
     def get_additional(self) -> dict[str, Any]:
-        """What the runner stores with the results."""
+        """Values that the runner stores with the results."""
         if self._index is None:
             raise self._not_fitted()
         return {"n_bits": self._index.n_bits}

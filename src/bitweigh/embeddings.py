@@ -1,7 +1,7 @@
 """Binary-quantised embeddings, ranked by their inner product with a float query.
 
-Owns the two layouts that embedding packages give such embeddings in, and the scores. The codes are
-in an `Index`, and the answer is exact: every embedding is ranked, not a shortlist.
+This module handles the two layouts that embedding packages use, and the scores. The codes are in an
+`Index`, and the answer is exact: every embedding is ranked, not a shortlist.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from bitweigh.typing import Codes, Floats, Ids, OnDuplicate, OnMissing, Precisio
 __all__ = ["BinaryEmbeddings", "quantize"]
 
 
-# "binary" is "ubinary" less 128, which is the same as this bit flipped.
-_SHIFT = np.uint8(128)
+# "binary" is "ubinary" minus 128, which is the same as flipping this bit.
+_SIGN_BIT = np.uint8(128)
 
 
 def quantize(x: ArrayLike, precision: Precision = "ubinary") -> NDArray[np.uint8 | np.int8]:
-    """One bit per dimension: whether it is greater than 0.
+    """Quantise embeddings to one bit per dimension: whether it is greater than 0.
 
-    Gives what ``sentence_transformers.quantize_embeddings`` gives, without that package.
+    Returns what ``sentence_transformers.quantize_embeddings`` returns, without that package.
 
     Parameters
     ----------
@@ -59,17 +59,17 @@ def quantize(x: ArrayLike, precision: Precision = "ubinary") -> NDArray[np.uint8
     if array.ndim not in (1, 2):
         raise ValueError(f"x must have shape (dim,) or (n, dim), got {array.shape}")
     if np.isnan(array).any():
-        place = np.argwhere(np.isnan(array))[0].tolist()
-        raise ValueError(f"x must not have NaN, got one at x{place}")
+        position = np.argwhere(np.isnan(array))[0].tolist()
+        raise ValueError(f"x must not contain NaN, got NaN at x{position}")
     packed: Codes = np.packbits(array > 0, axis=-1)
-    return packed if kind == "ubinary" else (packed ^ _SHIFT).view(np.int8)
+    return packed if kind == "ubinary" else (packed ^ _SIGN_BIT).view(np.int8)
 
 
 class BinaryEmbeddings:
     """Embeddings of one bit per dimension, searched with float queries.
 
-    The score of an embedding is the inner product of the query with its bits: what is otherwise
-    used to rescore a shortlist, here for all embeddings. Answers are exact, with equal scores in
+    The score of an embedding is the inner product of the query with its bits: the score usually
+    computed for a shortlist only, here for all embeddings. Answers are exact, with equal scores in
     ascending id. Threads may search while others change it.
 
     Parameters
@@ -92,7 +92,7 @@ class BinaryEmbeddings:
     """
 
     def __init__(self, dim: int) -> None:
-        """Make an empty collection."""
+        """Create an empty collection."""
         self._index = Index(as_integer(dim, "dim", 1, 8192))
 
     @property
@@ -102,7 +102,7 @@ class BinaryEmbeddings:
 
     @property
     def index(self) -> Index:
-        """The index of the codes, with all that it can do."""
+        """The index of the codes, for everything else that an `Index` can do."""
         return self._index
 
     @property
@@ -119,7 +119,7 @@ class BinaryEmbeddings:
         return id in self._index
 
     def __repr__(self) -> str:
-        """Say what is in it."""
+        """Summarise the collection."""
         return f"<bitweigh.BinaryEmbeddings: {len(self)} embeddings of {self.dim} dimensions>"
 
     def add(
@@ -137,17 +137,17 @@ class BinaryEmbeddings:
             uint8 is what the precision "ubinary" gives, ``np.packbits(x > 0, axis=-1)``; int8 what
             "binary" gives, that minus 128. n_bytes is dim / 8 rounded up.
         ids : int64 (n,), optional
-            Ids of your own, not negative and distinct. By default embeddings are numbered from the
-            largest id ever used plus one, starting at 0.
+            Ids of your own, not negative and distinct. By default consecutive numbers after the
+            largest id ever used, starting at 0.
         on_duplicate : "error" or "replace"
-            What to do if an id is there already: refuse all embeddings, or replace the one that has
-            it.
+            What to do if an id is already in use: raise ValueError and add nothing, or replace its
+            embedding.
 
         Raises
         ------
         TypeError, ValueError
             If an argument has the wrong dtype or shape, or an id is negative, repeated or in use.
-            Nothing has been added then.
+            Nothing is added then.
 
         Examples
         --------
@@ -178,13 +178,13 @@ class BinaryEmbeddings:
         Parameters
         ----------
         queries : float32 or float64 (dim,) or (nq, dim)
-            Embeddings as the model gives them, not quantised.
+            Embeddings as the model returns them, not quantised.
         k : int
-            How many, at least 1.
+            Number of results, at least 1.
         signed : bool
             Count the bits as -1 and +1 instead of 0 and 1. That changes the scores of a query by a
-            factor of 2 and a constant, and with it how they are rounded: embeddings whose scores
-            differ by no more than that may change places, all others stay in theirs.
+            factor of 2 and a constant, and with it their rounding: embeddings whose scores differ
+            by no more than the rounding may change places, all others keep theirs.
         threads, allow, deny
             As in `Index.search`.
 
@@ -215,18 +215,18 @@ class BinaryEmbeddings:
         """
         costs = inner_product(_as_queries(queries, self.dim), signed=signed)
         found = self._index.search(costs, k, threads=threads, allow=allow, deny=deny)
-        # Not -distances: that would make -0.0 of 0.0.
+        # Not -distances, which would turn 0.0 into -0.0.
         return ScoredResult(0.0 - found.distances, found.ids)
 
     def remove(self, ids: ArrayLike, *, on_missing: OnMissing = "error") -> int:
-        """Remove embeddings by id, and return how many it was.
+        """Remove embeddings by id, and return how many were removed.
 
         Parameters
         ----------
         ids : int64 (n,)
             Ids to remove.
         on_missing : "error" or "ignore"
-            What to do if an id is not there: raise KeyError and remove nothing, or ignore it.
+            What to do if an id is unknown: raise KeyError and remove nothing, or ignore it.
 
         Examples
         --------
@@ -324,7 +324,7 @@ def _as_packed(embeddings: ArrayLike, dim: int) -> NDArray[Any]:
     if array.ndim != 2 or array.shape[1] != n_bytes:
         hint = ""
         if array.shape == (n_bytes,):
-            hint = "; a single one is embeddings[np.newaxis]"
+            hint = "; pass a single embedding as embeddings[np.newaxis]"
         elif array.ndim == 2 and array.shape[1] == dim:
             hint = (
                 "; one number per dimension is another quantisation: quantise with the precision "
@@ -334,7 +334,7 @@ def _as_packed(embeddings: ArrayLike, dim: int) -> NDArray[Any]:
             f"embeddings must have shape (n, {n_bytes}) for dim={dim}, got {array.shape}{hint}"
         )
     if array.dtype == np.int8:
-        return np.ascontiguousarray(array).view(np.uint8) ^ _SHIFT
+        return np.ascontiguousarray(array).view(np.uint8) ^ _SIGN_BIT
     return array
 
 
@@ -346,12 +346,14 @@ def _as_queries(queries: ArrayLike, dim: int) -> Floats:
         if array.dtype.kind == "f":
             hint = "; convert them with queries.astype(np.float32)"
         elif array.dtype in (np.uint8, np.int8, np.bool_):
-            hint = "; queries stay as the model gives them, only what is added is quantised"
+            hint = "; pass queries as the model returns them, only what is added is quantised"
         raise TypeError(f"queries must be float32 or float64, got {array.dtype}{hint}")
     if array.ndim not in (1, 2) or array.shape[-1] != dim:
         raise ValueError(f"queries must have shape ({dim},) or (nq, {dim}), got {array.shape}")
     finite = np.isfinite(array)
     if not finite.all():
-        place = tuple(np.argwhere(~finite)[0].tolist())
-        raise ValueError(f"queries must be finite, got {array[place]} at queries{list(place)}")
+        position = tuple(np.argwhere(~finite)[0].tolist())
+        raise ValueError(
+            f"queries must be finite, got {array[position]} at queries{list(position)}"
+        )
     return array

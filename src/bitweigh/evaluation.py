@@ -1,6 +1,6 @@
-"""How good and how fast an answer is: precision, recall, the Euclidean truth, times.
+"""Quality and speed of answers: precision, recall, true Euclidean neighbours, times.
 
-Ids are row numbers here: id i is row i of the labels or vectors given.
+Ids are row numbers here: id i is row i of the labels or vectors.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Timing(NamedTuple):
 
 
 def precision_at_k(found_ids: ArrayLike, truth: Truth) -> float:
-    """The share of the k ids found that are true, averaged over the queries.
+    """Compute the share of the k ids found that are true, averaged over the queries.
 
     Parameters
     ----------
     found_ids : integers (nq, k)
-        What a search returned. The padding id -1 counts as wrong.
+        The ids that a search returned. The padding id -1 counts as wrong.
     truth : (labels, labels) or integers (nq, t)
-        A tuple of the queries' labels ``(nq,)`` and the rows' labels ``(n,)``: true is what has the
-        query's label. Or the true ids of each query; -1 is padding.
+        A tuple of the queries' labels ``(nq,)`` and the rows' labels ``(n,)``: true are the rows
+        with the query's label. Or the true ids of each query; -1 is padding.
 
     Returns
     -------
@@ -61,12 +61,12 @@ def precision_at_k(found_ids: ArrayLike, truth: Truth) -> float:
 
 
 def recall_at_k(found_ids: ArrayLike, truth: Truth) -> float:
-    """The share of the true ids that are among the k found, averaged over the queries.
+    """Compute the share of the true ids that are among the k found, averaged over the queries.
 
     Parameters
     ----------
     found_ids : integers (nq, k)
-        What a search returned; -1 is padding.
+        The ids that a search returned; -1 is padding.
     truth : (labels, labels) or integers (nq, t)
         As in `precision_at_k`. Every query needs at least one true row.
 
@@ -84,13 +84,13 @@ def recall_at_k(found_ids: ArrayLike, truth: Truth) -> float:
     hits, totals = _judge(found_ids, truth)
     if not totals.all():
         raise ValueError(
-            f"truth must have a true row for every query, query {totals.argmin()} none"
+            f"truth must have a true row for every query, query {totals.argmin()} has none"
         )
     return float((hits.sum(axis=1) / totals).mean())
 
 
 def speed_up(base_seconds: ArrayLike, seconds: ArrayLike) -> NDArray[np.float64] | np.float64:
-    """How many times faster than the base: ``base_seconds / seconds``, element by element.
+    """Compute how many times faster than the base: ``base_seconds / seconds``, element by element.
 
     Parameters
     ----------
@@ -127,13 +127,13 @@ def time_queries(
     Parameters
     ----------
     search : function of one query
-        What it returns is thrown away.
+        Its result is discarded.
     queries : sequence
         Each element, or row of an array, is one query.
     warm_up : int
         Calls before the timing starts.
     rounds : int
-        How often all queries are timed, one round after the other.
+        Number of times that all queries are timed, one round after the other.
 
     Returns
     -------
@@ -169,35 +169,37 @@ def _judge(found_ids: ArrayLike, truth: Truth) -> tuple[NDArray[np.bool_], NDArr
     if found.size == 0:
         raise ValueError(f"found_ids must not be empty, got shape {found.shape}")
     if isinstance(truth, tuple):
-        wanted, rows = (np.asarray(labels) for labels in truth)
-        if wanted.shape != (len(found),) or rows.ndim != 1:
+        query_labels, row_labels = (np.asarray(labels) for labels in truth)
+        if query_labels.shape != (len(found),) or row_labels.ndim != 1:
             raise ValueError(
-                f"truth must be labels of shapes ({len(found)},) and (n,), got {wanted.shape} and "
-                f"{rows.shape}"
+                f"truth must be labels of shapes ({len(found)},) and (n,), got "
+                f"{query_labels.shape} and {row_labels.shape}"
             )
-        if found.max() >= len(rows):
-            raise ValueError(f"found_ids has id {found.max()}, the truth has {len(rows)} rows")
-        kinds, counts = np.unique(rows, return_counts=True)
-        hits = (rows[found] == wanted[:, np.newaxis]) & (found >= 0)
-        totals = (counts * (wanted[:, np.newaxis] == kinds)).sum(axis=1)
+        if found.max() >= len(row_labels):
+            raise ValueError(
+                f"found_ids has id {found.max()}, but truth has only {len(row_labels)} rows"
+            )
+        distinct, counts = np.unique(row_labels, return_counts=True)
+        hits = (row_labels[found] == query_labels[:, np.newaxis]) & (found >= 0)
+        totals = (counts * (query_labels[:, np.newaxis] == distinct)).sum(axis=1)
         return hits, totals
     true = _as_id_rows(truth, "truth")
     if len(true) != len(found):
         raise ValueError(f"truth must have {len(found)} rows, got {len(true)}")
-    hits = np.array([np.isin(a, b[b >= 0]) for a, b in zip(found, true, strict=True)])
+    hits = np.array([np.isin(row, ids[ids >= 0]) for row, ids in zip(found, true, strict=True)])
     return hits, (true >= 0).sum(axis=1)
 
 
 def _as_id_rows(ids: object, name: str) -> Ids:
-    """Ids (nq, k), none twice in a row, -1 excepted."""
+    """Ids (nq, k), distinct within each row except for padding."""
     array = np.asarray(ids)
     if not np.issubdtype(array.dtype, np.integer):
         raise TypeError(f"{name} must be integers, got {array.dtype}")
     if array.ndim != 2:
         raise ValueError(f"{name} must have shape (nq, k), got {array.shape}")
     ordered = np.sort(array, axis=1)
-    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-    if twice.any():
-        row, place = np.argwhere(twice)[0]
-        raise ValueError(f"{name}[{row}] has the id {ordered[row, place]} twice")
+    repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if repeated.any():
+        row, column = np.argwhere(repeated)[0]
+        raise ValueError(f"{name}[{row}] has the id {ordered[row, column]} twice")
     return array.astype(np.int64)

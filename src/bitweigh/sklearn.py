@@ -1,7 +1,7 @@
 """Nearest neighbours as a scikit-learn estimator: hash, weigh, search exactly by weighted distance.
 
-Needs scikit-learn, from the extra ``bitweigh[sklearn]``. What `kneighbors` and its kin take, return
-and raise is what scikit-learn's `NearestNeighbors` takes, returns and raises.
+Needs scikit-learn, from the extra ``bitweigh[sklearn]``. `kneighbors` and the related methods take,
+return and raise what those of scikit-learn's `NearestNeighbors` take, return and raise.
 """
 # ruff: noqa: N803 X is scikit-learn's name
 
@@ -46,34 +46,34 @@ Neighbours: TypeAlias = tuple[NDArray[Any], NDArray[Any]] | NDArray[Any]
 class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
     """Nearest neighbours by a weighted Hamming distance of binary codes.
 
-    `fit` hashes the rows to `n_bits` bits each. A query keeps its real numbers, a weigher makes
-    costs of them, and the rows with the smallest sum of costs are its neighbours. The search is
-    exact for that distance, which itself is an estimate of how near two vectors are. Equal
-    distances are in ascending row.
+    `fit` hashes the rows to `n_bits` bits each. A query keeps its real numbers, a weigher turns
+    them into costs, and the rows with the smallest sum of costs are its neighbours. The search is
+    exact for that distance, which itself is an estimate of how near two vectors are. Rows at equal
+    distances are in ascending order.
 
     Parameters
     ----------
     n_neighbors : int
-        How many neighbours `kneighbors` gives by default; `transform` gives one more.
+        Default number of neighbours of `kneighbors`; `transform` returns one more.
     radius : float
-        The largest distance of `radius_neighbors` by default, itself included.
+        Default radius of `radius_neighbors`, inclusive.
     n_bits : int
         Bits of a code; "sign" has one per feature instead.
     hasher : "lsh", "itq", "sign" or a hasher
-        What makes codes of vectors. A copy of a hasher is fitted; its own parameters hold then.
+        Turns vectors into codes. A copy of a hasher object is fitted, with its own parameters.
     weigher : "asym", "wh", "inner_product" or a weigher
-        What makes costs of queries. Distances of "asym" and "wh" are never negative; those of
-        "inner_product" are minus the inner product of the query's projections with the bits, and
-        may be. A copy of a weigher is fitted.
+        Turns queries into costs. A copy of a weigher object is fitted. Distances of "asym" and "wh"
+        are never negative; those of "inner_product" are minus the inner product of the query's
+        projections with the bits, and may be negative.
     n_jobs : int, optional
         Threads of a search: 1 by default, -1 for all CPUs.
     random_state : int, RandomState or None
-        Seeds the hasher and the rows that the weigher is fitted on.
+        Seed of a hasher or weigher given by name, and of the choice of rows to learn from.
 
     Attributes
     ----------
     hasher_, weigher_
-        As fitted.
+        The fitted hasher and weigher.
     index_ : bitweigh.Index
         The codes; ids are row numbers.
     n_samples_fit_, n_features_in_ : int
@@ -114,12 +114,12 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 scikit-learn's
-        """Hash the rows, and learn what a bit is worth.
+        """Fit the hasher and the weigher, and index the rows.
 
         Parameters
         ----------
         X : real numbers (n, n_features)
-            The rows among which neighbours are looked for. They are kept, for ``X=None`` later.
+            The rows to search. They are kept, as queries for a later ``X=None``.
         y : ignored
             Only scikit-learn's pipelines pass it.
 
@@ -159,14 +159,14 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         n_neighbors: int | None = None,
         return_distance: bool = True,
     ) -> Neighbours:
-        """The nearest rows of each query.
+        """Find the nearest rows of each query.
 
         Parameters
         ----------
         X : real numbers (nq, n_features), optional
-            Queries. Without them the fitted rows are the queries, and none is its own neighbour.
+            Queries. By default the fitted rows, none of which is then its own neighbour.
         n_neighbors : int, optional
-            How many; the parameter of the estimator by default.
+            Number of neighbours; by default the parameter of the estimator.
         return_distance : bool
             Whether to return distances too.
 
@@ -179,15 +179,15 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_is_fitted(self)
         k = self._as_n_neighbors(n_neighbors)
         queries = self._as_queries(X)
-        itself = X is None
-        if k + itself > self.n_samples_fit_:
+        exclude_self = X is None
+        if k + exclude_self > self.n_samples_fit_:
             raise ValueError(
-                f"Expected n_neighbors {'<' if itself else '<='} n_samples_fit, but "
+                f"Expected n_neighbors {'<' if exclude_self else '<='} n_samples_fit, but "
                 f"n_neighbors = {k}, n_samples_fit = {self.n_samples_fit_}, "
                 f"n_samples = {len(queries)}"
             )
-        distances, rows = self._vectors.search(queries, k + itself, threads=self._threads())
-        if itself:
+        distances, rows = self._vectors.search(queries, k + exclude_self, threads=self._threads())
+        if exclude_self:
             others = _others(rows)
             distances, rows = distances[others].reshape(-1, k), rows[others].reshape(-1, k)
         return (distances, rows) if return_distance else rows
@@ -199,18 +199,18 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return_distance: bool = True,
         sort_results: bool = False,
     ) -> Neighbours:
-        """All rows within a radius of each query, the radius itself included.
+        """Find all rows within a radius of each query, inclusive.
 
         Parameters
         ----------
         X : real numbers (nq, n_features), optional
-            Queries. Without them the fitted rows are the queries, and none is its own neighbour.
+            Queries. By default the fitted rows, none of which is then its own neighbour.
         radius : float, optional
-            The largest distance; the parameter of the estimator by default.
+            The largest distance; by default the parameter of the estimator.
         return_distance : bool
             Whether to return distances too.
         sort_results : bool
-            Only checked, as scikit-learn does: results are always nearest first.
+            Only checked, as by scikit-learn: results are always nearest first.
 
         Returns
         -------
@@ -241,7 +241,7 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         n_neighbors: int | None = None,
         mode: Mode = "connectivity",
     ) -> Any:  # noqa: ANN401 scipy has no types
-        """The neighbours of `kneighbors` as a sparse matrix, (nq, n_samples_fit).
+        """Return the neighbours of `kneighbors` as a sparse matrix, (nq, n_samples_fit).
 
         Parameters
         ----------
@@ -265,11 +265,11 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         )
 
     def transform(self, X: ArrayLike) -> Any:  # noqa: ANN401 scipy has no types
-        """The graph of distances to the ``n_neighbors + 1`` nearest rows of each query.
+        """Return the graph of distances to the ``n_neighbors + 1`` nearest rows of each query.
 
-        One more than `n_neighbors`, as scikit-learn's `KNeighborsTransformer` gives: a fitted row
-        usually finds itself. Estimators with ``metric="precomputed"`` take it, unless distances are
-        negative.
+        One more than `n_neighbors`, as in scikit-learn's `KNeighborsTransformer`: a fitted row
+        usually finds itself. Estimators with ``metric="precomputed"`` accept the graph, unless
+        distances are negative.
 
         Parameters
         ----------
@@ -308,10 +308,10 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
 
 def _others(found: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the rows found for each fitted row to keep: all but one.
+    """A mask of the rows found for each fitted row, false for one of them: the row itself.
 
-    That one is the row itself. Where it is not among them, because others are nearer to it by the
-    weighted distance or equal to it, the last one is left out instead: the rest are the nearest.
+    If the row is not among them, because others are as near or nearer by the weighted distance, it
+    is false for the last one instead: the rest are the nearest.
     """
     others: NDArray[np.bool_] = found != np.arange(len(found))[:, np.newaxis]
     others[others.all(axis=1), -1] = False

@@ -344,7 +344,7 @@ class VectorIndex:
             return count
 
     def compact(self) -> None:
-        """Free the space of removed and replaced vectors, and merge codes into few segments."""
+        """Free the space of removed and replaced vectors, and merge the segments of the codes."""
         with self._writing:
             state = self._fitted()
             index = state.index.copy()

@@ -126,9 +126,9 @@ class Wh(Weigher):
 def log_odds(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """``log(Phi(z) / Phi(-z))`` of the normal distribution Phi, for z >= 0, to 1e-13 relative.
 
-    With x = z / sqrt(2) the ratio is 1 + 2 erf(x) / erfc(x), which is exact to rounding near
-    z = 0. Beyond z = 20, where erfc would come to underflow, Phi(z) is 1 and Phi(-z) is given by
-    its asymptotic series.
+    With x = z / sqrt(2) the ratio is 1 + 2 erf(x) / erfc(x), which loses no digits near
+    z = 0. Beyond z = 20, well before erfc underflows, Phi(z) is 1 in float64 and Phi(-z) is
+    computed from its asymptotic series.
 
     Examples
     --------
