@@ -170,7 +170,7 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
         lambda: frames.vectors_and_ids(pa.table({"vector": [[1.0], [2.0], [3.0, 4.0]]})),
         ValueError,
         "the Table: column 'vector' must have the same number of values in each row: row 2 has "
-        "2, the rows before 1",
+        "2, those before it 1",
     ),
     (
         "ragged between batches",
@@ -179,21 +179,21 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
         ),
         ValueError,
         "the Table: column 'vector' must have the same number of values in each row: row 1 has "
-        "2, the rows before 1",
+        "2, those before it 1",
     ),
     (
         "ragged lists in a dict",
         lambda: frames.vectors_and_ids({"vector": [[1.0], [2.0, 3.0]]}),
         ValueError,
         "the dict: column 'vector' must have the same number of values in each row: row 1 has "
-        "2, the rows before 1",
+        "2, those before it 1",
     ),
     (
         "ragged codes",
         lambda: frames.codes_and_ids(pa.table({"code": [b"ab", b"c"]})),
         ValueError,
         "the Table: column 'code' must have the same number of bytes in each row: row 1 has 1, "
-        "the rows before 2",
+        "those before it 2",
     ),
     (
         "codes without bytes",
@@ -342,7 +342,7 @@ def test_a_missing_value_of_pandas_is_a_null() -> None:
 
 def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows.parquet").write_text("no table")
-    with pytest.raises(ValueError, match=r"rows\.parquet: not a whole parquet file"):
+    with pytest.raises(ValueError, match=r"rows\.parquet: not a complete parquet file"):
         frames.codes_and_ids(tmp_path / "rows.parquet")
 
 

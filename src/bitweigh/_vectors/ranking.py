@@ -95,7 +95,7 @@ def within(
 def _in_order(
     parts: list[tuple[NDArray[np.float64], Ids]],
 ) -> tuple[NDArray[np.float64], Ids]:
-    """Join one query's results, nearest first; ids ascend over the blocks, so ties stay in order."""
+    """Join one query's results, nearest first; ids ascend over the blocks, so ties keep order."""
     distances = np.concatenate([np.empty(0), *(distances for distances, _ in parts)])
     ids = np.concatenate([np.empty(0, np.int64), *(ids for _, ids in parts)])
     order = np.argsort(distances, kind="stable")

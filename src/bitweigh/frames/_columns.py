@@ -124,7 +124,7 @@ class Chunk(NamedTuple):
         if len(other):
             raise ValueError(
                 f"{self.where}: column {name!r} must have the same number of {what} in each "
-                f"row: row {self.first + other[0]} has {lengths[other[0]]}, the rows before "
+                f"row: row {self.first + other[0]} has {lengths[other[0]]}, those before it "
                 f"{expected}"
             )
         if expected == 0:

@@ -65,7 +65,7 @@ def _of_file(path: Path, names: Sequence[str], rows: int) -> Iterator[Chunk]:
                     yield Chunk(str(file), first, {name: batch.column(name) for name in names})
                 first += len(batch)
     except (arrow.ArrowException, OSError) as error:
-        raise ValueError(f"{file}: not a whole parquet file: {error}") from None
+        raise ValueError(f"{file}: not a complete parquet file: {error}") from None
 
 
 def _of_frame(source: Any, names: Sequence[str], rows: int) -> Iterator[Chunk]:  # noqa: ANN401

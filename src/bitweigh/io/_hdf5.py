@@ -149,7 +149,7 @@ def _open(h5py: ModuleType, file: Path) -> Any:  # noqa: ANN401
     try:
         return h5py.File(file, "r")
     except OSError as error:
-        raise ValueError(f"{file}: not a whole HDF5 file: {error}") from None
+        raise ValueError(f"{file}: not a complete HDF5 file: {error}") from None
 
 
 def _part(

@@ -60,7 +60,7 @@ def read_parquet(
     try:
         opened = parquet.ParquetFile(file)
     except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{file}: not a whole parquet file: {error}") from None
+        raise ValueError(f"{file}: not a complete parquet file: {error}") from None
     with opened:
         chosen = _chosen_columns(pyarrow, file, opened.schema_arrow, columns)
         if opened.metadata.num_rows == 0:
