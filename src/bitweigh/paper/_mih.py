@@ -1,4 +1,4 @@
-"""Multi-index hashing, which the paper compares with: plain Hamming distance first, then weights."""
+"""Multi-index hashing, which the paper compares with: Hamming distance first, then weights."""
 
 from __future__ import annotations
 
