@@ -18,7 +18,7 @@ from bitweigh._cli.folders import AnyIndex, add_rows, codes_in
 from bitweigh._cli.options import Columns, IdColumn, IdsFile, Member, parse_bytes
 from bitweigh._cli.output import Json, counted, report
 from bitweigh._core import max_band_bits
-from bitweigh._disk.folders import held
+from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
 from bitweigh.typing import BitOrder, HasherName, Ids, Metric, VectorDtype, WeigherName
@@ -153,7 +153,7 @@ def build_command(
         options |= {"hasher": hasher, "weigher": weigher, "metric": metric, "rerank": rerank}
         index = _fitted_vector_index(source, rows, bits, seed, options)
     _fill(index, rows, row_ids, source)
-    with held(resolved(out)):
+    with locked_folder(resolved(out)):
         # Another command may have saved an index there meanwhile.
         _need_room(out, overwrite)
         index.save(out)

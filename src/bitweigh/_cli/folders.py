@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bitweigh import Index, VectorIndex, load
 from bitweigh._cli.errors import prefix_errors
-from bitweigh._disk.folders import held
+from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
 from bitweigh._storage import folder_kind
@@ -49,7 +49,7 @@ def open_index(folder: Path, *, mmap: bool = False) -> AnyIndex:
 @contextmanager
 def changing(folder: Path, kind: RowKind) -> Iterator[AnyIndex]:
     """The index in a folder, to be changed and saved; other commands that change it wait."""
-    with held(resolved(folder)):
+    with locked_folder(resolved(folder)):
         index = open_index(folder)
         if kind_of(index) != kind:
             raise ValueError(

@@ -184,6 +184,6 @@ def _joined(youngest_first: list[CodesAndIds]) -> CodesAndIds:
 def _ids_from(first: int, n: int) -> Ids:
     if first + n - 1 > _LARGEST_ID:
         raise ValueError(
-            f"ids must be given: {n} more do not fit in int64 after the largest id {first - 1}"
+            f"ids must be given: int64 has no room for {n} more after the largest id {first - 1}"
         )
     return np.arange(first, first + n, dtype=np.int64)
