@@ -33,7 +33,7 @@ _VERSION_2 = _Files("sys/fs/cgroup", "memory.max", "memory.current", "inactive_f
 def free_memory(root: Path = Path("/")) -> int:
     """Bytes that can be allocated without swapping; all memory if the system does not say.
 
-    Tests pass a `root` with files of theirs.
+    Tests pass a `root` with fake files.
     """
     return max(0, min([_free_on_machine(root), *_free_in_groups(root)]))
 

@@ -18,7 +18,7 @@ __version__: str = _core.version
 
 
 class Info(NamedTuple):
-    """What :func:`info` returns."""
+    """The result of :func:`info`."""
 
     version: str
     """Version of bitweigh."""

@@ -59,7 +59,7 @@ class Band:
     starts: NDArray[np.uint32]
     """starts[key] is the first position of the key's rows; the last entry is the number of rows."""
     rows: Rows | None
-    """rows[position] is the row there; None where positions are rows."""
+    """rows[position] is the row at that position; None for the first band, where they are equal."""
     blocks: NDArray[np.uint8]
     core: _core.Band = field(init=False)
 
@@ -145,7 +145,7 @@ def spread_layout(
 
     Bits that depend on each other waste keys: some keys never occur, and others have too many rows.
     The table in docs/tuning.md shows the effect on speed. Bits are assigned in descending order of
-    variance, each to the band with whose bits it correlates least in a sample of the rows. If not
+    variance, each to the band whose bits it correlates least with in a sample of the rows. If not
     all bits are used, those that vary least are left out.
     """
     rows = np.random.default_rng(0).choice(len(codes), min(len(codes), SAMPLE_ROWS), replace=False)

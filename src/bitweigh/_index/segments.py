@@ -26,7 +26,7 @@ StoredIds = Ids | NDArray[np.uint32] | range
 Unbanded: TypeAlias = Literal["small", "manual", "memory_limit", "free_memory", "stored"]
 """Why a segment has no bands: too few rows, no call of `build`, no memory, or saved without."""
 
-# Ids kept as a range are smaller; see cpp/engine/rows/id_column.h.
+# Ids kept as a range are less than this; see cpp/engine/rows/id_column.h.
 COUNTED_IDS_END = 2**61
 
 
@@ -43,7 +43,7 @@ class Segment:
     bands: tuple[Band, ...] = ()
     """Empty if the segment is only scanned; otherwise rows are in the order of the first band."""
     unbanded: Unbanded = "stored"
-    """The reason, if there are no bands."""
+    """The reason for having no bands; unused if there are any."""
     core: _core.Segment = field(init=False)
 
     def __post_init__(self) -> None:

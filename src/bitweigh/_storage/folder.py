@@ -187,8 +187,8 @@ def _has_older(folder: Path, in_format: Format) -> bool:
     )
 
 
-def _other_format(folder: Path, found: Format, wanted: Format) -> FileNotFoundError:
-    reason = f"the folder holds {found.what}, not {wanted.what}: bitweigh.load reads it"
+def _other_format(folder: Path, found: Format, expected: Format) -> FileNotFoundError:
+    reason = f"the folder holds {found.what}, not {expected.what}: bitweigh.load reads it"
     return FileNotFoundError(errno.ENOENT, reason, str(folder))
 
 
