@@ -111,7 +111,7 @@ def index_with(codes: NDArray[np.uint8], n_bits: int, layout: BandLayout) -> bit
 def measure(own: CodeSet) -> list[Figures]:
     """Both kinds of bands in turns, for each k."""
     n = len(own.codes)
-    count, width = BandOptions().wanted(n, own.n_bits)
+    count, width = BandOptions().ideal_shape(n, own.n_bits)
     indexes = [
         index_with(own.codes, own.n_bits, layout)
         for layout in (

@@ -207,7 +207,7 @@ def test_an_export_that_cannot_be_done_is_told_in_one_line() -> None:
         "export", "index", "-o", "all.csv"
     )
     assert "more is empty: there is nothing to export" in refused("export", "more", "-o", "a.npz")
-    assert "a.npz: there is no folder no: make it first" in refused(
+    assert "a.npz: there is no folder no: create it first" in refused(
         "export", "index", "-o", "no/a.npz"
     )
     Path("dir.npz").mkdir()
@@ -260,7 +260,7 @@ def test_sizes_have_the_usual_suffixes(text: str, expected: int) -> None:
 @pytest.mark.parametrize("text", ["", "G", "-1", "1.5.2M", "4X", "4iB", "nan", "1e9"])
 def test_other_sizes_are_refused(text: str) -> None:
     line = refused("build", "codes.npy", "--codes", "-o", "new", f"--memory-limit={text}")
-    assert f"'--memory-limit': expected bytes, as in 800M, 4G or 4GiB, got {text!r}" in line
+    assert f"'--memory-limit': expected bytes, such as 800M, 4G or 4GiB, got {text!r}" in line
 
 
 @pytest.mark.parametrize("ending", ["npy", "npz", "parquet"])

@@ -98,7 +98,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"got uint8; bitweigh.costs.hamming\(codes, n_bits\) and bitweigh.costs.from_weights\("),
     "costs are float queries": (
         lambda: filled().search(np.ones((3, 12)), 10), ValueError,
-        r"got \(3, 12\); bitweigh.costs.inner_product\(queries\) makes costs"),
+        r"got \(3, 12\); bitweigh.costs.inner_product\(queries\) turns one number"),
     "methods several": (
         lambda: filled().search(GOOD, 1, method=np.array(["auto", "scan"])), ValueError,
         "method must be one of auto, scan, probe"),

@@ -19,7 +19,7 @@ from storage_cases import index_of, vectors_of
 
 import bitweigh
 from bitweigh._disk import folders
-from bitweigh._disk.folders import FolderLock, HeldFolder, held
+from bitweigh._disk.folders import FolderLock, LockedFolder, locked_folder
 from bitweigh.vector_index import VectorIndex
 
 EVERYWHERE = (f"{os.sep}bitweigh{os.sep}", "contextlib.py", "_weakrefset.py")
@@ -150,7 +150,7 @@ def test_a_forked_child_does_not_keep_the_lock_of_a_process_that_was_killed(
     with child() as killed:
         if killed == 0:
             lock = FolderLock(tmp_path)
-            lock.take()
+            lock.acquire()
             if os.fork() == 0:
                 os.close(goes_on)
                 os.write(begins, b".")
@@ -167,11 +167,11 @@ def test_a_forked_child_does_not_keep_the_lock_of_a_process_that_was_killed(
 
 def test_a_thread_that_holds_a_folder_saves_to_it_and_holds_it_still(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("folder")
-    with held(tmp_path / "folder"):
+    with locked_folder(tmp_path / "folder"):
         for path in ("folder", "link", "folder"):
             index_of(3).save(tmp_path / path)
             assert is_locked(tmp_path / "folder")
-        with held(tmp_path / "folder"):
+        with locked_folder(tmp_path / "folder"):
             index_of(4).save(tmp_path / "folder")
         assert is_locked(tmp_path / "folder")
     assert not is_locked(tmp_path / "folder")
@@ -198,8 +198,8 @@ def test_a_folder_that_was_removed_while_its_lock_was_awaited_is_made_anew(
 def test_a_folder_that_was_made_is_removed_while_it_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = HeldFolder(tmp_path / "a" / "b")
-    folder.take()
+    folder = LockedFolder(tmp_path / "a" / "b")
+    folder.acquire()
     rmdir, locked = Path.rmdir, []
 
     def watched_rmdir(path: Path) -> None:
@@ -207,6 +207,6 @@ def test_a_folder_that_was_made_is_removed_while_it_is_locked(
         rmdir(path)
 
     monkeypatch.setattr(Path, "rmdir", watched_rmdir)
-    folder.let_go()
+    folder.release()
     assert locked[0]
     assert not (tmp_path / "a").exists()

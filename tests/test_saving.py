@@ -15,7 +15,7 @@ from storage_cases import make_index, sealed
 import bitweigh
 from bitweigh import hashers
 from bitweigh._disk import folders
-from bitweigh._disk.folders import held
+from bitweigh._disk.folders import locked_folder
 from bitweigh._storage import folder as folder_module
 from bitweigh._storage.manifest import MANIFEST
 
@@ -72,13 +72,13 @@ def test_a_save_fails_at_once_where_the_old_manifest_cannot_be_read(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_save_does_not_wait_for_a_child_forked_during_the_last_one(tmp_path: Path) -> None:
-    with held(tmp_path):
+    with locked_folder(tmp_path):
         child = os.fork()
         if child == 0:
             time.sleep(5)
             os._exit(0)
     start = time.monotonic()
-    with held(tmp_path):
+    with locked_folder(tmp_path):
         took = time.monotonic() - start
     os.kill(child, 9)
     os.waitpid(child, 0)

@@ -225,7 +225,7 @@ def test_an_index_goes_on_counting_ids_after_a_load(tmp_path: Path) -> None:
     loaded.add(np.zeros((1, 3), dtype=np.uint8))
     assert loaded.ids.tolist() == [0, 1, 2**63 - 1]
     loaded.save(tmp_path)
-    with pytest.raises(ValueError, match="no 1 are left after the largest id"):
+    with pytest.raises(ValueError, match="no room for 1 more after the largest id"):
         bitweigh.load(tmp_path).add(np.zeros((1, 3), dtype=np.uint8))
 
 

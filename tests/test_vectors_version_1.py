@@ -59,7 +59,7 @@ def rewritten(folder: Path, **fields: Any) -> None:
         target[name] = value
         if value is ...:
             del target[name]
-    body["checksum"] = vectors_1._sealed(body)
+    body["checksum"] = vectors_1._expected_checksum(body)
     (folder / vectors_1.NAME).write_text(json.dumps(body))
 
 

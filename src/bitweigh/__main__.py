@@ -1,4 +1,4 @@
-"""`python -m bitweigh`, the same as the command `bitweigh`."""
+"""`python -m bitweigh`: the same as the command `bitweigh`."""
 
 from bitweigh._cli import main
 

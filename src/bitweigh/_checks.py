@@ -1,6 +1,6 @@
-"""Checks of arguments: each names the argument, what was expected and what came.
+"""Checks of arguments; errors name the argument, what was expected and what was passed.
 
-Nothing is converted here that could change an answer: a wrong dtype is an error, not converted.
+No conversion here could change an answer: a wrong dtype is an error.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from bitweigh.typing import BitOrder, Codes, Floats, Ids
 MAX_BITS = 8192
 MAX_K = 2**32
 
-_COSTS_OF_CODES = (
-    "; bitweigh.costs.hamming(codes, n_bits) and bitweigh.costs.from_weights(codes, weights) make "
-    "costs of codes"
+_HINT_FOR_CODES = (
+    "; bitweigh.costs.hamming(codes, n_bits) and bitweigh.costs.from_weights(codes, weights) turn "
+    "codes into costs"
 )
 
 
 def as_integer(value: object, name: str, minimum: int, maximum: int) -> int:
-    """An int from anything that is an integer without loss, but not a bool."""
+    """Convert any integer type but bool to an int, and check its range."""
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer, got the bool {value}")
     try:
@@ -39,29 +39,29 @@ def as_integer(value: object, name: str, minimum: int, maximum: int) -> int:
 
 
 def as_optional_integer(value: object, name: str, minimum: int, maximum: int) -> int | None:
-    """An int as `as_integer` takes it, or None."""
+    """Check an integer as `as_integer` does; None stays None."""
     return None if value is None else as_integer(value, name, minimum, maximum)
 
 
 def as_n_bits(n_bits: object) -> int:
-    """The number of bits of a code."""
+    """Check the number of bits of a code."""
     return as_integer(n_bits, "n_bits", 1, MAX_BITS)
 
 
 def as_k(k: object) -> int:
-    """The number of neighbours wanted."""
+    """Check the number of neighbours to return."""
     return as_integer(k, "k", 1, MAX_K)
 
 
 def as_choice(value: object, name: str, choices: tuple[str, ...]) -> str:
-    """One of a few words."""
+    """Check that a value is one of the choices."""
     if isinstance(value, str) and value in choices:
         return value
     raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
 
 
 def as_bitorder(bitorder: object) -> BitOrder:
-    """NumPy's name of the order of bits inside a byte."""
+    """Check the order of the bits inside a byte, named as in NumPy."""
     if bitorder == "big":
         return "big"
     if bitorder == "little":
@@ -72,9 +72,9 @@ def as_bitorder(bitorder: object) -> BitOrder:
 def as_codes(
     codes: object, n_bits: int, bitorder: BitOrder, name: str = "codes", first: int = 0
 ) -> Codes:
-    """Packed codes ``(n, n_bytes)`` of dtype uint8, C-contiguous, unused bits zero.
+    """Return packed codes, uint8 ``(n, n_bytes)``, C-contiguous; unused bits must be zero.
 
-    `first` is the number of the first row, for errors about one batch of many.
+    `first` is the number of the first row in the caller's input, for error messages about a batch.
     """
     array = as_array(codes, name)
     n_bytes = (n_bits + 7) // 8
@@ -104,22 +104,22 @@ def as_codes(
 
 
 def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
-    """Costs as `as_query_costs` gives them, but ``(nq, n_bits, 2)``; and whether a single came."""
+    """Return costs as float64 ``(nq, n_bits, 2)``, and whether they were a single query."""
     checked = as_query_costs(costs, n_bits)
     return checked.reshape(-1, n_bits, 2), checked.ndim == 2
 
 
 def as_query_costs(costs: object, n_bits: int) -> NDArray[np.float64]:
-    """Costs as float64 ``(n_bits, 2)`` or ``(nq, n_bits, 2)``, C-contiguous.
+    """Return a copy of the costs as float64 ``(n_bits, 2)`` or ``(nq, n_bits, 2)``, C-contiguous.
 
-    float32 converts to float64 without loss. The engine checks that values are finite, while it
-    builds tables from them.
+    float32 converts to float64 without loss. The engine checks that values are finite while it
+    builds its tables from them.
     """
-    array = as_floats(costs, "costs", _COSTS_OF_CODES)
+    array = as_floats(costs, "costs", _HINT_FOR_CODES)
     if array.ndim not in (2, 3) or array.shape[-2:] != (n_bits, 2):
         hint = ""
         if array.ndim in (1, 2) and array.shape[-1] == n_bits:
-            hint = "; bitweigh.costs.inner_product(queries) makes costs of one number for each bit"
+            hint = "; bitweigh.costs.inner_product(queries) turns one number per bit into costs"
         raise ValueError(
             f"costs must have shape ({n_bits}, 2) or (nq, {n_bits}, 2), got {array.shape}{hint}"
         )
@@ -127,28 +127,28 @@ def as_query_costs(costs: object, n_bits: int) -> NDArray[np.float64]:
         widened = np.empty(array.shape)
         _core.widen(np.ascontiguousarray(array), widened)
         return widened
-    # A copy even where none is needed: what was checked must not change while it is searched for.
+    # Always a copy: the caller must not be able to change the costs during the search.
     return np.array(array, np.float64, order="C")
 
 
 def n_bits_of(costs: object) -> int:
-    """The number of bits that costs are for."""
+    """Return the number of bits of the codes that the costs are for."""
     array = as_floats(costs, "costs")
     if array.ndim not in (2, 3) or array.shape[-1] != 2:
         raise ValueError(f"costs must have shape (n_bits, 2) or (nq, n_bits, 2), got {array.shape}")
     return as_n_bits(array.shape[-2])
 
 
-def as_floats(values: object, name: str, instead_of_codes: str = "") -> Floats:
-    """An array of dtype float32 or float64 in native byte order.
+def as_floats(values: object, name: str, hint_for_codes: str = "") -> Floats:
+    """Return an array of dtype float32 or float64 in native byte order.
 
-    `instead_of_codes` is a hint for callers who gave codes.
+    `hint_for_codes` ends the error message for callers who passed codes.
     """
     array = as_array(values, name)
-    # Their characters: comparing with np.float64 itself takes as long as a short search.
+    # By character: comparing dtypes with np.float64 takes as long as a short search.
     if array.dtype.char not in "fd" or not array.dtype.isnative:
         order = "" if array.dtype.isnative else " in native byte order"
-        hint = instead_of_codes if array.dtype == np.uint8 else ""
+        hint = hint_for_codes if array.dtype == np.uint8 else ""
         raise TypeError(
             f"{name} must have dtype float32 or float64{order}, got {array.dtype}{hint}"
         )
@@ -156,89 +156,90 @@ def as_floats(values: object, name: str, instead_of_codes: str = "") -> Floats:
 
 
 def as_ids(ids: object, name: str = "ids", first: int = 0) -> Ids:
-    """A copy of ids as int64 ``(n,)``, none negative; `first` is as in `as_codes`."""
+    """Return a copy of the ids as int64 ``(n,)``, none negative; `first` is as in `as_codes`."""
     if type(ids) is list and set(map(type, ids)) == {int} and 0 <= min(ids) <= max(ids) < 2**63:
-        return np.array(ids, np.int64)  # a few ids in microseconds
+        return np.array(ids, np.int64)  # fast path: microseconds for short lists
     array = as_array(ids, name)
     if array.size == 0 and array.ndim == 1 and array.dtype == np.float64:
-        array = array.astype(np.int64)  # what NumPy makes of an empty list
+        array = array.astype(np.int64)  # NumPy turns an empty list into float64
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, got {array.dtype}")
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (n,), got {array.shape}")
     if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
-        place = int(np.argmax(array > np.iinfo(np.int64).max))
-        raise ValueError(f"{name} must fit in int64, got {name}[{first + place}] = {array[place]}")
+        i = int(np.argmax(array > np.iinfo(np.int64).max))
+        raise ValueError(f"{name} must fit in int64, got {name}[{first + i}] = {array[i]}")
     exact: Ids = np.array(array, dtype=np.int64)
     if exact.size and exact.min() < 0:
-        place = int(np.argmax(exact < 0))
-        raise ValueError(
-            f"{name} must not be negative, got {name}[{first + place}] = {exact[place]}"
-        )
+        i = int(np.argmax(exact < 0))
+        raise ValueError(f"{name} must not be negative, got {name}[{first + i}] = {exact[i]}")
     return exact
 
 
 def as_rows(
     codes: object, ids: object, n_bits: int, bitorder: BitOrder
 ) -> tuple[Codes, Ids | None]:
-    """Codes with as many distinct ids, or None where no ids were given."""
+    """Return packed codes and one distinct id for each, or None for the ids if `ids` is None."""
     packed = as_codes(codes, n_bits, bitorder)
     if ids is None:
         return packed, None
-    given = as_ids(ids)
-    if len(given) != len(packed):
+    row_ids = as_ids(ids)
+    if len(row_ids) != len(packed):
         raise ValueError(
-            f"ids must have shape ({len(packed)},), one for each code, got {given.shape}"
+            f"ids must have shape ({len(packed)},), one for each code, got {row_ids.shape}"
         )
-    check_distinct(given)
-    return packed, given
+    check_distinct(row_ids)
+    return packed, row_ids
 
 
 def check_distinct(ids: Ids) -> None:
-    """Raise ValueError for an id that is given twice."""
+    """Raise ValueError if an id occurs twice."""
     repeated = first_repeated(ids)
     if repeated is not None:
-        place, first = repeated
+        i, first = repeated
         raise ValueError(
-            f"ids must be distinct, but ids[{place}] = {ids[place]} is the same as ids[{first}]"
+            f"ids must be distinct, but ids[{i}] = {ids[i]} is the same as ids[{first}]"
         )
 
 
 def first_repeated(ids: Ids) -> tuple[int, int] | None:
-    """The first place whose id appeared earlier, and that earlier place; None if all differ."""
+    """Return the first position whose id occurred before, and that id's first position.
+
+    None if all ids differ.
+    """
     if len(ids) < 2 or (ids[1:] > ids[:-1]).all():
         return None
     by_id = np.empty(len(ids), dtype=np.uint32)
     _core.sort_ids(ids, by_id)
     in_order = ids[by_id]
-    again = np.flatnonzero(in_order[1:] == in_order[:-1]) + 1
-    if not len(again):
+    repeats = np.flatnonzero(in_order[1:] == in_order[:-1]) + 1
+    if not len(repeats):
         return None
-    place = int(by_id[again].min())
-    return place, int(np.argmax(ids == ids[place]))
+    i = int(by_id[repeats].min())
+    return i, int(np.argmax(ids == ids[i]))
 
 
 def id_in_use_error(ids: Ids, used: NDArray[np.bool_], what: str) -> ValueError:
-    """The error for ids that are in use; `what` is what they are the ids of."""
-    place = int(np.argmax(used))
+    """Return the error for ids that are in use; `what` is "code" or "vector"."""
+    i = int(np.argmax(used))
     return ValueError(
-        f"ids must be new, but ids[{place}] = {ids[place]} is in use; on_duplicate='replace' "
+        f"ids must be new, but ids[{i}] = {ids[i]} is in use; on_duplicate='replace' "
         f"replaces its {what}"
     )
 
 
-def as_array(values: object, name: str) -> NDArray[Any]:
-    """An array of numbers from an array, an object that exports its memory, or nested sequences."""
-    array = taken_array(values, name)
-    if array.dtype.char == "O":
+def as_array(values: object, name: str, *, allow_objects: bool = False) -> NDArray[Any]:
+    """Return an array from an array, an object that exports its memory, or nested sequences.
+
+    An array of Python objects is an error unless `allow_objects`.
+    """
+    array = values if type(values) is np.ndarray else _converted(values, name)
+    if array.dtype.char == "O" and not allow_objects:
         raise TypeError(f"{name} must be an array of numbers, got Python objects")
     return array
 
 
-def taken_array(values: object, name: str) -> NDArray[Any]:
-    """An array of any dtype, Python objects included."""
-    if type(values) is np.ndarray:
-        return values
+def _converted(values: object, name: str) -> NDArray[Any]:
     masked = sys.modules.get("numpy.ma")  # not imported here: that takes milliseconds
     if masked is not None and isinstance(values, masked.MaskedArray):
         raise TypeError(f"{name} must be a plain array, got a masked array: its mask would be lost")
@@ -249,7 +250,7 @@ def taken_array(values: object, name: str) -> NDArray[Any]:
     except ValueError as error:
         raise ValueError(f"{name} must be an array, got a ragged sequence: {error}") from None
     except (BufferError, RuntimeError, TypeError) as error:
-        # Raised by a library whose array is elsewhere, such as on a GPU.
+        # Raised by libraries whose arrays may lie elsewhere, such as on a GPU.
         raise TypeError(
             f"{name} must be in this machine's memory, got {type(values).__name__}: {error}"
         ) from None
@@ -262,12 +263,12 @@ def _kind(value: object) -> str:
 
 
 def as_radii(radius: object, nq: int) -> NDArray[np.float64]:
-    """One radius for each query, float64 (nq,); not NaN.
+    """Return a radius for each query, float64 (nq,); none is NaN.
 
-    A radius that float64 cannot hold is rounded down: distances are float64, so the same ones are
-    at most the radius.
+    A radius that float64 cannot hold is rounded down: distances are float64, so those within the
+    rounded radius are those within the original one.
     """
-    array = taken_array(radius, "radius")
+    array = as_array(radius, "radius", allow_objects=True)
     if array.dtype.kind == "O" or isinstance(radius, list | tuple):
         # As Python objects: NumPy would convert large integers to floats, rounded to nearest.
         array = np.array(radius, dtype=object)
@@ -293,7 +294,7 @@ def _is_real(value: object) -> bool:
 
 
 def _rounded_down(value: Any) -> float:  # noqa: ANN401 an integer or a float of any size
-    """The largest float64 that is not larger."""
+    """Return the largest float64 that is at most `value`."""
     exact = value.item() if isinstance(value, np.generic) else value
     try:
         nearest = float(exact)

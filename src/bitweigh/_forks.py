@@ -1,7 +1,7 @@
-"""Locks in forked children.
+"""New locks for forked children.
 
 A fork copies a lock that another thread holds, but not the thread that would release it. Children
-get new locks, so that they can change what they inherited.
+get new locks so that they can change the indexes they inherit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _owners: weakref.WeakSet[LockOwner] = weakref.WeakSet()
 
 
 def renew_lock_after_fork(owner: LockOwner) -> None:
-    """Give the owner a new lock in every child that is forked from here on."""
+    """Give the owner a new lock in every child that is forked from now on."""
     _owners.add(owner)
 
 

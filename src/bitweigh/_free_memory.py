@@ -1,8 +1,7 @@
-"""Memory that this process could still take: what the machine has, and what a container allows.
+"""Memory that this process can still allocate, limited by the machine and by its container.
 
-A container's limit is that of its control group, or of one above it. What a group uses counts the
-pages of files that it has read; those that nobody has read again lately are given up first and are
-as good as free.
+A container's limit is that of its control group or of a group above it. The usage of a group
+includes cached pages of files; the inactive ones are reclaimed first, so they count as free.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ __all__ = ["free_memory", "total_memory"]
 
 
 class _Files(NamedTuple):
-    """Where a version of control groups says what we ask."""
+    """Where a version of control groups keeps its numbers."""
 
     mount: str
     limit: str
     used: str
     inactive: str
-    """The name in memory.stat."""
+    """The name, in memory.stat, of the bytes of inactive file pages."""
 
 
 _VERSION_1 = _Files(
@@ -32,42 +31,42 @@ _VERSION_2 = _Files("sys/fs/cgroup", "memory.max", "memory.current", "inactive_f
 
 
 def free_memory(root: Path = Path("/")) -> int:
-    """Bytes that could be had without swapping; all of the memory where nothing tells.
+    """Bytes that can be allocated without swapping; all memory if the system does not say.
 
-    Tests have files of their own under `root`.
+    Tests pass a `root` with fake files.
     """
-    return max(0, min([_left_by_machine(root), *_left_by_groups(root)]))
+    return max(0, min([_free_on_machine(root), *_free_in_groups(root)]))
 
 
 def total_memory() -> int:
-    """Bytes of the machine, whoever has them."""
+    """Bytes of memory that the machine has, free or not."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _left_by_machine(root: Path) -> int:
+def _free_on_machine(root: Path) -> int:
     available = _numbers(root / "proc/meminfo").get("MemAvailable:")
     return total_memory() if available is None else available * 1024
 
 
-def _left_by_groups(root: Path) -> Iterator[int]:
-    """What each group that this process is in allows, and each above it."""
+def _free_in_groups(root: Path) -> Iterator[int]:
+    """Bytes left under the limit of each group that this process is in, and of those above."""
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if controllers and "memory" not in controllers.split(","):
             continue
         files = _VERSION_1 if controllers else _VERSION_2
-        # Inside a container the path may be the host's, of which only the end or nothing is there;
-        # the container's own group is the root then.
+        # Inside a container the path may be that of the host, which does not exist here, or only
+        # its end does. The container's group is then the root.
         group = PurePosixPath(path.lstrip("/"))
         for level in (group, *group.parents):
-            left = _left_by(root / files.mount / level, files)
-            if left is not None:
-                yield left
+            free = _free_in_group(root / files.mount / level, files)
+            if free is not None:
+                yield free
 
 
-def _left_by(folder: Path, files: _Files) -> int | None:
-    """What a group allows; None where it has no limit or is not there."""
+def _free_in_group(folder: Path, files: _Files) -> int | None:
+    """Bytes left under the limit of a group; None if it has no limit or does not exist."""
     limit, used = (_text(folder / name).strip() for name in (files.limit, files.used))
     if not (limit.isdecimal() and used.isdecimal()):
         return None
@@ -76,7 +75,7 @@ def _left_by(folder: Path, files: _Files) -> int | None:
 
 
 def _numbers(path: Path) -> dict[str, int]:
-    """What a file of names and numbers, one of each in a line, says."""
+    """The numbers by name in a file with a name and a number on each line."""
     pairs = [line.split()[:2] for line in _text(path).splitlines()]
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
 

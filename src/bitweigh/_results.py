@@ -1,4 +1,4 @@
-"""What searches return, and what they did."""
+"""Results of searches, counters of the work they did, and the memory that an index uses."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ __all__ = ["Memory", "Neighbours", "RangeResult", "ScoredResult", "SearchResult"
 
 
 class Memory(NamedTuple):
-    """Bytes that an index takes, by part."""
+    """Bytes of memory that an index uses, by purpose."""
 
     codes: int
-    """The codes, once."""
+    """The codes, stored once."""
     ids: int
     """The id of each row."""
     id_lookup: int
     """The row of each id."""
     band_codes: int
-    """The codes again, in the order of each band but the first."""
+    """Copies of the codes, one in the order of each band but the first."""
     band_rows: int
-    """Which row is where in a band."""
+    """The row at each position of a band, for each band but the first."""
     directories: int
-    """Where the rows of a key start, in each band."""
+    """The position in each band where the rows of each key start."""
     removed: int
-    """Which rows were removed."""
+    """Marks of the rows that were removed."""
 
     @property
     def total(self) -> int:
@@ -58,12 +58,12 @@ class SearchResult(Neighbours):
     """The k nearest codes, nearest first; equal distances in ascending id.
 
     A pair, ``distances, ids = index.search(...)``: float64 (nq, k) and int64 (nq, k), or ``(k,)``
-    for a single query. Where an index has fewer than k codes, the rest is padded with distance +inf
+    for a single query. If the index has fewer than k codes, the rest is padded with distance +inf
     and id -1.
     """
 
     stats: SearchStats | None = None
-    """What the search did, where ``stats=True`` asked for it."""
+    """Counters of the search if it was called with ``stats=True``, else None."""
 
     def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
         """A table with a row for each neighbour: query, rank (1 is the nearest), id and distance.
@@ -75,12 +75,12 @@ class SearchResult(Neighbours):
         kind : "pandas", "polars", "arrow" or "dict"
             A DataFrame of pandas or of polars, a Table of pyarrow, or a dict of NumPy arrays.
         queries : (nq,), optional
-            Names of the queries for the first column; by default their numbers from 0 on.
+            Names of the queries, for the first column. By default they are numbered from 0.
 
         Raises
         ------
         ImportError
-            If the package of that kind is not installed.
+            If the package for that kind of table is not installed.
 
         Examples
         --------
@@ -108,10 +108,10 @@ class RangeResult(_Matches):
     """
 
     stats: SearchStats | None = None
-    """What the search did, where ``stats=True`` asked for it."""
+    """Counters of the search if it was called with ``stats=True``, else None."""
 
     def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
-        """A table with a row for each code, as `SearchResult.to_frame` makes it."""
+        """A table with a row for each code, as `SearchResult.to_frame` returns it."""
         from bitweigh._tables import frame_of_runs
 
         return frame_of_runs(self.lims, self.ids, {"distance": self.distances}, kind, queries)
@@ -121,18 +121,18 @@ class ScoredResult(_Scored):
     """The k embeddings with the largest scores, largest first; equal scores in ascending id.
 
     A pair, ``scores, ids``: float64 (nq, k) and int64 (nq, k), or ``(k,)`` for a single query.
-    Where there are fewer than k embeddings, the rest is padded with score -inf and id -1.
+    If there are fewer than k embeddings, the rest is padded with score -inf and id -1.
     """
 
     def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
-        """A table as `SearchResult.to_frame` makes it, with a column `score` for `distance`."""
+        """A table as `SearchResult.to_frame` returns it, with a column `score`, not `distance`."""
         from bitweigh._tables import frame_of_rows
 
         return frame_of_rows(self.ids, {"score": self.scores}, kind, queries)
 
 
 class SearchStats(NamedTuple):
-    """What a search did: int64 ``(nq,)`` for each counter, or an int for a single query.
+    """Counters of a search: each is int64 ``(nq,)``, or an int for a single query.
 
     Counters depend on threads, batches and segments; the answer does not.
     """
@@ -142,7 +142,7 @@ class SearchStats(NamedTuple):
     rows_scanned: NDArray[np.int64]
     """Rows that the kernel looked at."""
     rows_scanned_wide: NDArray[np.int64]
-    """Rows among them whose bounds were summed in 16 bits instead of 8."""
+    """Scanned rows whose bounds were summed in 16 bits instead of 8."""
     verified: NDArray[np.int64]
     """Rows that the kernel could not rule out, scored by the definition."""
     rescales: NDArray[np.int64]
@@ -152,15 +152,15 @@ class SearchStats(NamedTuple):
     probes: NDArray[np.int64]
     """Keys looked up in bands."""
     empty_probes: NDArray[np.int64]
-    """Keys among them that no row has."""
+    """Looked-up keys that no row has."""
     blocks_probed: NDArray[np.int64]
-    """Blocks of 32 rows that the kernel looked at for these keys."""
+    """Blocks of 32 rows that the kernel looked at for the keys looked up."""
     rounds: NDArray[np.int64]
     """Times that the next band to walk was planned."""
     rewalks: NDArray[np.int64]
     """Walks through the keys of a band that had been walked before, to a higher limit."""
     exhausted_bands: NDArray[np.int64]
-    """Bands without a key left, which means that every row was seen."""
+    """Bands whose keys were all looked up, which means that every row was seen."""
     duplicates: NDArray[np.int64]
     """Rows seen again while they were among the nearest."""
     fallbacks: NDArray[np.int64]
@@ -172,4 +172,4 @@ class SearchStats(NamedTuple):
     scan_ns: NDArray[np.int64]
     """Nanoseconds that scanning the probed segments would take by the same estimates."""
     nanoseconds: NDArray[np.int64]
-    """Nanoseconds in the engine, by the clock. Queries scanned together share the time evenly."""
+    """Measured nanoseconds in the engine. Queries scanned together share the time evenly."""

@@ -1,4 +1,4 @@
-"""What this machine offers: kernels and threads, and how the environment overrides them.
+"""Kernels and threads of this machine, and the environment variables that override them.
 
 ``BITWEIGH_KERNEL`` forces a kernel and is read once, at import. ``BITWEIGH_THREADS`` sets the
 number of threads for calls without ``threads=`` and is read at each of them.
@@ -18,7 +18,7 @@ __version__: str = _core.version
 
 
 class Info(NamedTuple):
-    """What :func:`info` returns."""
+    """The result of :func:`info`."""
 
     version: str
     """Version of bitweigh."""
@@ -27,11 +27,11 @@ class Info(NamedTuple):
     kernels: tuple[str, ...]
     """Kernels that this machine can run, fastest first."""
     threads: int
-    """Max threads that a search without ``threads=`` uses."""
+    """The most threads that a search without ``threads=`` uses."""
 
 
 def info() -> Info:
-    """Version, kernel in use, kernels available, threads.
+    """Version of bitweigh, kernel in use, kernels available, default number of threads.
 
     Examples
     --------
@@ -44,14 +44,14 @@ def info() -> Info:
 
 
 def default_threads() -> int:
-    """``BITWEIGH_THREADS``, or the CPUs that this process may use."""
-    wanted = os.environ.get("BITWEIGH_THREADS")
-    if wanted:
-        if not (wanted.isdecimal() and 1 <= int(wanted) <= MAX_THREADS):
+    """``BITWEIGH_THREADS``, or the number of CPUs that this process may use."""
+    value = os.environ.get("BITWEIGH_THREADS")
+    if value:
+        if not (value.isdecimal() and 1 <= int(value) <= MAX_THREADS):
             raise ValueError(
-                f"BITWEIGH_THREADS must be an integer from 1 to {MAX_THREADS}, got {wanted!r}"
+                f"BITWEIGH_THREADS must be an integer from 1 to {MAX_THREADS}, got {value!r}"
             )
-        return int(wanted)
+        return int(value)
     return _usable_cpus()
 
 
@@ -63,12 +63,12 @@ def _usable_cpus() -> int:
 
 def _choose_kernel() -> str:
     available = _core.kernel_names()
-    wanted = os.environ.get("BITWEIGH_KERNEL") or available[0]
-    if wanted not in available:
+    kernel = os.environ.get("BITWEIGH_KERNEL") or available[0]
+    if kernel not in available:
         raise ImportError(
-            f"BITWEIGH_KERNEL must be one of {', '.join(available)} on this machine, got {wanted!r}"
+            f"BITWEIGH_KERNEL must be one of {', '.join(available)} on this machine, got {kernel!r}"
         )
-    return wanted
+    return kernel
 
 
 KERNEL = _choose_kernel()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh._checks import as_choice, taken_array
+from bitweigh._checks import as_array, as_choice
 from bitweigh._optional import optional
 from bitweigh.typing import FrameKind
 
@@ -46,7 +46,7 @@ def frame_of_runs(
     numbers = np.repeat(np.arange(len(counts)), counts)
     names: Column = numbers
     if queries is not None:
-        given = taken_array(queries, "queries")
+        given = as_array(queries, "queries", allow_objects=True)
         if given.shape != counts.shape:
             raise ValueError(f"queries must have shape ({len(counts)},), got {given.shape}")
         names = given[numbers]

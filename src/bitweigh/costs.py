@@ -1,8 +1,8 @@
-"""Ways to make costs: what a search takes for a query.
+"""Costs, the form in which a search takes its queries, made in the usual ways.
 
-``costs[i, v]`` is what a code pays if its bit i is v, and a distance is the sum. Any finite numbers
-will do; the functions here make the usual ones. One query in gives ``(n_bits, 2)``, several give
-``(nq, n_bits, 2)``.
+``costs[i, v]`` is what a code pays if its bit i is v; the distance of the code is the sum. Any
+finite numbers will do. Each function here returns ``(n_bits, 2)`` for a single query and
+``(nq, n_bits, 2)`` for several.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def from_weights(
     per_query: bool = False,
     bitorder: BitOrder = "big",
 ) -> Floats:
-    """Costs of binary queries with weighted bits: ``costs[i, v] = weights[i, q_i xor v]``.
+    """Costs for binary queries with weighted bits: ``costs[i, v] = weights[i, q_i xor v]``.
 
     This is Eq. 1 of the paper: its weight function w_i(x) of x = q_i xor g_i.
 
@@ -37,7 +37,7 @@ def from_weights(
         ``(nq, n_bits, 2)``: the same for each query.
         ``(nq, n_bits)``: one weight per bit for each query, only with ``per_query=True``.
     per_query : bool
-        Says that a two-dimensional `weights` is ``(nq, n_bits)``.
+        Whether a two-dimensional `weights` is ``(nq, n_bits)``.
     bitorder : "big" or "little"
         As in ``np.packbits``.
 
@@ -56,24 +56,24 @@ def from_weights(
            [1. , 0. ]])
 
     """
-    given = as_floats(weights, "weights")
-    if given.ndim == 2 and per_query:
-        n_bits = given.shape[1]
-        pairs = np.stack([np.zeros_like(given), given], axis=-1)
+    checked = as_floats(weights, "weights")
+    if checked.ndim == 2 and per_query:
+        n_bits = checked.shape[1]
+        pairs = np.stack([np.zeros_like(checked), checked], axis=-1)
     elif per_query:
         raise ValueError(
-            f"weights must have shape (nq, n_bits) with per_query=True, got {given.shape}"
+            f"weights must have shape (nq, n_bits) with per_query=True, got {checked.shape}"
         )
-    elif given.ndim == 1:
-        n_bits = len(given)
-        pairs = np.stack([np.zeros_like(given), given], axis=-1)
-    elif given.ndim in (2, 3) and given.shape[-1] == 2:
-        n_bits = given.shape[-2]
-        pairs = given
+    elif checked.ndim == 1:
+        n_bits = len(checked)
+        pairs = np.stack([np.zeros_like(checked), checked], axis=-1)
+    elif checked.ndim in (2, 3) and checked.shape[-1] == 2:
+        n_bits = checked.shape[-2]
+        pairs = checked
     else:
         raise ValueError(
             "weights must have shape (n_bits,), (n_bits, 2) or (nq, n_bits, 2), or (nq, n_bits) "
-            f"with per_query=True, got {given.shape}"
+            f"with per_query=True, got {checked.shape}"
         )
     as_n_bits(n_bits)
     as_bitorder(bitorder)
@@ -81,12 +81,12 @@ def from_weights(
         bits, single = _query_bits(queries, n_bits, bitorder)
     except ValueError as error:
         raise ValueError(
-            f"{error}; weights of shape {given.shape} are for {n_bits} bits: give one for each bit "
-            "of a code"
+            f"{error}; weights of shape {checked.shape} are for {n_bits} bits: give one for each "
+            "bit of a code"
         ) from None
     if pairs.ndim == 3 and (single or len(pairs) != len(bits)):
         raise ValueError(
-            f"weights of shape {given.shape} are for {len(pairs)} queries, "
+            f"weights of shape {checked.shape} are for {len(pairs)} queries, "
             f"got {'a single query' if single else f'{len(bits)} queries'}"
         )
     costs = np.where(bits[..., np.newaxis], pairs[..., ::-1], pairs)
@@ -128,9 +128,9 @@ def inner_product(queries: ArrayLike, *, signed: bool = False) -> Floats:
     """Costs that rank by the inner product of a float query with the bits, largest first.
 
     With bits in {0, 1} the distance is ``-<query, bits>``; with ``signed=True`` bits count as -1
-    and +1. In exact arithmetic both rank alike. Sums of float64 are rounded, and differently in
-    the two, so codes whose distances differ by no more than that may change places. For
-    binary-quantised embeddings this is what is called rescoring with the float query, over all
+    and +1. In exact arithmetic both rank alike. In float64 the two sums are rounded differently,
+    so codes whose distances differ by no more than the rounding may change places. For
+    binary-quantised embeddings this is known as rescoring with the float query, here over all
     codes instead of a shortlist.
 
     Parameters
@@ -138,7 +138,7 @@ def inner_product(queries: ArrayLike, *, signed: bool = False) -> Floats:
     queries : float32 or float64 (n_bits,) or (nq, n_bits)
         Float queries.
     signed : bool
-        Bits are -1 and +1 instead of 0 and 1.
+        Whether bits count as -1 and +1 instead of 0 and 1.
 
     Returns
     -------
@@ -153,17 +153,17 @@ def inner_product(queries: ArrayLike, *, signed: bool = False) -> Floats:
            [ 0. ,  2. ]], dtype=float32)
 
     """
-    given = as_floats(queries, "queries")
-    if given.ndim not in (1, 2):
-        raise ValueError(f"queries must have shape (n_bits,) or (nq, n_bits), got {given.shape}")
-    as_n_bits(given.shape[-1])
-    return np.stack([given if signed else np.zeros_like(given), -given], axis=-1)
+    checked = as_floats(queries, "queries")
+    if checked.ndim not in (1, 2):
+        raise ValueError(f"queries must have shape (n_bits,) or (nq, n_bits), got {checked.shape}")
+    as_n_bits(checked.shape[-1])
+    return np.stack([checked if signed else np.zeros_like(checked), -checked], axis=-1)
 
 
 def _query_bits(
     queries: ArrayLike, n_bits: int, bitorder: BitOrder
 ) -> tuple[NDArray[np.bool_], bool]:
-    """Unpacked bits (nq, n_bits), and whether a single query came."""
+    """Unpacked bits (nq, n_bits), and whether `queries` is a single query."""
     array = as_array(queries, "queries")
     n_bytes = (n_bits + 7) // 8
     single = array.ndim == 1

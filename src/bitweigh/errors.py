@@ -1,4 +1,4 @@
-"""Errors that bitweigh raises besides Python's own."""
+"""Exceptions that bitweigh defines."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class LimitError(ValueError):
 
 
 class CorruptFileError(ValueError):
-    """A stored file is damaged, or is not what it should be."""
+    """A stored file is damaged, missing, or not one that bitweigh can read."""
 
     def __init__(self, path: str | Path, reason: str) -> None:
-        """Say which file, and what is wrong with it."""
+        """Name the file, and the reason why it cannot be used."""
         super().__init__(f"{path}: {reason}")
         self.path = Path(path)
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[CorruptFileError], tuple[Path, str]]:
-        """Pickle by what it was made from: worker processes hand exceptions back."""
+        """Pickle the arguments of `__init__`: worker processes send exceptions back."""
         return CorruptFileError, (self.path, self.reason)

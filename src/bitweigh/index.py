@@ -1,8 +1,8 @@
 """Index: packed codes in, the exact nearest codes out.
 
-Methods check their arguments and call plain functions of a `State`. What the index holds is one
-immutable state, replaced whole: readers never wait, and see the state before or after a change.
-Changes take a lock, one at a time.
+Methods check their arguments and call plain functions of a `State`. An index holds one immutable
+state and replaces it as a whole: readers never wait, and see the state before or after a change.
+A lock serialises changes.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class Index:
     """Exact nearest binary codes under a weighted Hamming distance.
 
     A query is an array of costs: ``costs[i, v]`` is paid by a code whose bit i is v, and the
-    distance is the sum. :mod:`bitweigh.costs` makes them from bit weights, float queries or plain
-    Hamming distance. Answers are exact for every finite cost, equal distances go to the lowest id,
+    distance is the sum. :mod:`bitweigh.costs` makes costs from bit weights, from float queries or
+    for plain Hamming distance. Answers are exact for any finite costs, ties go to the lowest id,
     and the result is the same to the last bit on every CPU and for any number of threads.
 
-    Any number of threads may search while others change or save it; each search sees one state.
-    Searching never changes an index: bands, which let a search skip most codes, are built by `add`,
-    `compact` and `build`.
+    Any number of threads may search while others change or save the index; each search sees one
+    state. Searching never changes an index: bands, which let a search skip most codes, are built by
+    `add`, `compact` and `build`.
 
     Parameters
     ----------
@@ -70,17 +70,17 @@ class Index:
     bitorder : "big" or "little"
         Order of the bits inside a byte, as in ``np.packbits``.
     bands : int, optional
-        How many times the rows are stored, each time sorted by other bits of the code, so that a
-        search need not look at most of them. By default as many as the bits allow, at most 16, in
-        at most half of the free memory.
+        How many times the rows are stored, each time sorted by different bits of the code, so that
+        a search can skip most of them. By default as many as the bits allow, at most 16, in at most
+        half of the free memory.
     band_bits : int, optional
-        Bits that each band is sorted by, at most 24. By default such that about 16 rows share them,
-        or 4 where codes are long.
+        Bits that each band is sorted by, at most 24. By default such that about 16 rows share their
+        values, or 4 if codes are long.
     memory_limit : int, optional
-        Max bytes that the index may take. Fewer bands are built where more would not fit.
+        Bytes of memory that the index may use. Fewer bands are built if more would not fit.
     build : "auto" or "manual"
-        Whether `add` and `compact` build the bands of segments large enough to need them, or only
-        `build` does. "manual" is for many small adds that are followed by one ``build()``.
+        Whether `add` and `compact` build bands for segments large enough to need them, or only
+        `build` does. "manual" is for many small adds followed by one ``build()``.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Index:
     """
 
     _base_attributes: ClassVar[frozenset[str]]
-    """Attributes of every index; a derived class may add others."""
+    """Names of the attributes of every index; a derived class may add others."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Index:
         memory_limit: int | None = None,
         build: BuildMode = "auto",
     ) -> None:
-        """Make an empty index."""
+        """Create an empty index."""
         n_bits = as_n_bits(n_bits)
         options = BandOptions(
             as_optional_integer(bands, "bands", 1, n_bits),
@@ -121,7 +121,7 @@ class Index:
         self._writing = threading.Lock()
         renew_lock_after_fork(self)
         self._source: _storage.Source | None = None
-        # Tests set its kernel and tuning, which never change an answer, to reach every path.
+        # To reach every path, tests set its kernel and tuning, which never change an answer.
         self._engine = _core.Engine(n_bits, self._policy.bitorder, _system.KERNEL)
 
     @property
@@ -145,7 +145,7 @@ class Index:
         return self._state.rows
 
     def __contains__(self, id: object) -> bool:  # noqa: A002
-        """Whether there is a code with this id."""
+        """Whether the index has a code with this id."""
         try:
             number = as_integer(id, "id", 0, _LARGEST_ID)
         except (TypeError, ValueError):
@@ -153,7 +153,7 @@ class Index:
         return bool(self._state.locate(np.array([number])).found[0])
 
     def __repr__(self) -> str:
-        """Say what the index holds."""
+        """Return a one-line summary."""
         return f"<bitweigh.Index: {len(self)} codes of {self.n_bits} bits, {self.bitorder}>"
 
     def search(
@@ -174,30 +174,31 @@ class Index:
         costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
             ``costs[i, v]`` is paid by a code whose bit i is v. Any finite numbers.
         k : int
-            How many neighbours, at least 1.
+            Number of neighbours, at least 1.
         threads : int, optional
             Threads to use. By default as many as the work is worth, at most the CPUs that this
             process may use, or ``BITWEIGH_THREADS``.
         method : "auto", "scan" or "probe"
-            How to search; never changes the answer. "auto" probes bands where there are any, and
-            scans where that turns out to be cheaper. "probe" never scans what has bands.
+            How to search; never changes the answer. "auto" probes bands if there are any, and scans
+            where that turns out to be cheaper. "probe" never scans segments that have bands.
         allow, deny : integers or booleans (L,), optional
-            Give one of them: only these codes, or all but these. Integers are ids, and ids that are
-            not in the index are ignored; boolean i is about id i, and ids from L on are not named.
+            Search only these codes, or all but these; give at most one of the two. Integers are
+            ids, and those that are not in the index are ignored. Boolean i stands for id i; ids
+            from L on count as False.
         stats : bool
-            Whether to put what the search did into ``result.stats``, a :class:`SearchStats`.
+            Whether to count the work of the search in ``result.stats``, a :class:`SearchStats`.
 
         Returns
         -------
         SearchResult
             ``distances`` float64 (nq, k) and ``ids`` int64 (nq, k), nearest first, equal distances
             in ascending id; ``(k,)`` for a single query. If there are fewer than k codes, the rest
-            is +inf and -1. ``result.to_frame()`` makes a table.
+            is +inf and -1. ``result.to_frame()`` returns a table.
 
         Raises
         ------
         TypeError, ValueError
-            If an argument has the wrong dtype or shape, or a cost is not finite, or the absolute
+            If an argument has the wrong dtype or shape, a cost is not finite, or the absolute
             values of a query's costs add up to more than 2**1020.
 
         Examples
@@ -226,14 +227,15 @@ class Index:
         deny: ArrayLike | None = None,
         stats: bool = False,
     ) -> RangeResult:
-        """Find the k nearest codes and all others that are as near as the k-th.
+        """Find the k nearest codes and all others at the distance of the k-th.
 
         The arguments are those of `search`.
 
         Returns
         -------
         RangeResult
-            At least k codes for each query, or all that there are, as `range_search` returns them.
+            At least k codes for each query, or all codes if there are fewer, as `range_search`
+            returns them.
 
         Examples
         --------
@@ -270,9 +272,9 @@ class Index:
         costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
             As in `search`.
         radius : number or (nq,)
-            The largest distance that counts, not NaN.
+            The largest distance to return, not NaN.
         limit : int, optional
-            Max codes of one query; more raise `LimitError`, and nothing is cut off.
+            The most codes allowed for one query. More raise `LimitError`; nothing is cut off.
         threads, method, allow, deny, stats
             As in `search`.
 
@@ -280,14 +282,14 @@ class Index:
         -------
         RangeResult
             ``lims`` int64 (nq + 1,), ``distances`` float64 and ``ids`` int64 of all queries, one
-            after the other; within a query nearest first, equal distances in ascending id.
+            query after the other; within a query nearest first, equal distances in ascending id.
 
         Raises
         ------
         LimitError
             If a query has more than `limit` codes within its radius.
         TypeError, ValueError
-            As in `search`, or the radius is NaN or of another shape.
+            As in `search`, or if the radius is NaN or has the wrong shape.
 
         Examples
         --------
@@ -308,9 +310,9 @@ class Index:
     def iterate(
         self, costs: ArrayLike, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None
     ) -> Iterator[tuple[float, int]]:
-        """Go through all codes in ascending distance, doing only the work that is asked for.
+        """Iterate over all codes in ascending distance, searching only as far as it is consumed.
 
-        Codes that are added later are not seen.
+        Later changes of the index are not seen.
 
         Parameters
         ----------
@@ -349,16 +351,16 @@ class Index:
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
     ) -> SearchResult:
-        """Find the k codes nearest to codes that are in the index, by a weighted Hamming distance.
+        """Find the k codes nearest to codes of the index by weighted Hamming distance.
 
         Parameters
         ----------
         ids : int or int64 (n,)
-            Whose neighbours to look for.
+            Ids of the codes whose neighbours to find.
         k : int
-            How many neighbours, at least 1.
+            Number of neighbours, at least 1.
         weights : float (n_bits,), optional
-            What each bit that differs costs; 1 by default.
+            Cost of each differing bit; 1 by default.
         include_self : bool
             Whether a code counts as its own neighbour.
         threads, method, allow, deny
@@ -372,7 +374,7 @@ class Index:
         Raises
         ------
         KeyError
-            If an id is not in the index; it names the first such.
+            If an id is not in the index; the error names the first such id.
 
         Examples
         --------
@@ -387,28 +389,28 @@ class Index:
         extra = 0 if include_self else 1
         k = as_integer(k, "k", 1, MAX_K - extra)
         single = np.ndim(ids) == 0
-        wanted = as_ids([ids] if single else ids)
+        query_ids = as_ids([ids] if single else ids)
         n_bits = self._policy.n_bits
         if weights is None:
             weights = np.ones(n_bits)
         elif np.shape(weights) != (n_bits,):
             raise ValueError(f"weights must have shape ({n_bits},), got {np.shape(weights)}")
         state = self._state
-        costs = from_weights(state.codes_of(wanted, n_bits), weights, bitorder=self.bitorder)
+        costs = from_weights(state.codes_of(query_ids, n_bits), weights, bitorder=self.bitorder)
         checked = as_query_costs(costs, n_bits)
         options = search_options(method, threads)
         request = self._request(checked, options, allow, deny, state)
         distances, found = nearest(request, k + extra)
         if extra:
-            # The others keep their order, whether the code itself is among them or too far behind
-            # codes that are equal to it.
-            drop = found == wanted[:, np.newaxis]
+            # A code may be missing among its neighbours, behind equal codes with lower ids. Then
+            # the last neighbour is dropped instead.
+            drop = found == query_ids[:, np.newaxis]
             drop[~drop.any(axis=1), -1] = True
             distances, found = (array[~drop].reshape(-1, k) for array in (distances, found))
         return SearchResult(distances[0], found[0]) if single else SearchResult(distances, found)
 
     def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> Explanation:
-        """Search for one query, and say how it was done and why.
+        """Search for one query, and report how it was searched and why.
 
         Parameters
         ----------
@@ -420,7 +422,7 @@ class Index:
         Returns
         -------
         Explanation
-            The plan, its reason, what was predicted and what was done. ``print`` it, or take
+            The plan, its reason, the predicted times and the counters. ``print`` it, or call
             ``as_dict()``.
 
         Examples
@@ -442,12 +444,12 @@ class Index:
         return explanation_of(state, self._policy, method, k, stats)
 
     def codes_of(self, ids: ArrayLike) -> Codes:
-        """Get codes back by id.
+        """Return codes by id.
 
         Parameters
         ----------
         ids : int64 (n,)
-            Ids in any order; the same id may appear twice.
+            Ids in any order, repeated or not.
 
         Returns
         -------
@@ -456,7 +458,7 @@ class Index:
         Raises
         ------
         KeyError
-            If an id is not in the index; it names the first such.
+            If an id is not in the index; the error names the first such id.
 
         Examples
         --------
@@ -472,7 +474,7 @@ class Index:
         return self._state.codes_of(as_ids(ids), self._policy.n_bits)
 
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
-        """Whether there are codes with these ids, bool (n,); ``id in index`` asks for one.
+        """Whether the index has codes with these ids, bool (n,); ``id in index`` tests a single id.
 
         Examples
         --------
@@ -489,7 +491,7 @@ class Index:
         return self._state.locate(as_ids(ids)).found
 
     def memory(self) -> Memory:
-        """Bytes that the index takes, by part.
+        """Bytes of memory that the index uses, by purpose.
 
         Examples
         --------
@@ -512,7 +514,7 @@ class Index:
         *,
         on_duplicate: OnDuplicate = "error",
     ) -> None:
-        """Add codes, all of them or, if it raises, none.
+        """Add codes: all of them, or none if it raises.
 
         Parameters
         ----------
@@ -520,11 +522,11 @@ class Index:
             Packed codes, ``np.packbits(bits, axis=1, bitorder=...)``; n_bytes is n_bits / 8
             rounded up. Unused bits of the last byte must be 0.
         ids : int64 (n,), optional
-            Ids of your own, not negative and distinct. By default the codes are numbered from the
-            largest id ever used plus one, starting at 0.
+            Distinct ids, none negative. By default the codes are numbered on from the largest id
+            ever used, or from 0.
         on_duplicate : "error" or "replace"
-            What to do if an id is already in the index: refuse all codes, or replace the code that
-            has it.
+            What to do if an id is already in the index: raise and add nothing, or replace the code
+            with that id.
 
         Raises
         ------
@@ -543,21 +545,21 @@ class Index:
 
         """
         replacing = as_choice(on_duplicate, "on_duplicate", get_args(OnDuplicate)) == "replace"
-        packed, given_ids = as_rows(codes, ids, self._policy.n_bits, self._policy.bitorder)
+        packed, row_ids = as_rows(codes, ids, self._policy.n_bits, self._policy.bitorder)
         if len(packed) == 0:
             return
         with self._writing:
             state = self._state
-            if given_ids is not None:
-                used = state.locate(given_ids).found
+            if row_ids is not None:
+                used = state.locate(row_ids).found
                 if used.any():
                     if not replacing:
-                        raise id_in_use_error(given_ids, used, "code")
-                    state = state.without(given_ids, may_miss=True)
-            self._state = self._policy.with_rows(state, packed, given_ids)
+                        raise id_in_use_error(row_ids, used, "code")
+                    state = state.without(row_ids, ignore_missing=True)
+            self._state = self._policy.with_rows(state, packed, row_ids)
 
     def replace(self, codes: ArrayLike, ids: ArrayLike) -> None:
-        """Give new codes to ids that are in the index, all in one step.
+        """Replace the codes of ids that are in the index, all in one step.
 
         Parameters
         ----------
@@ -569,7 +571,8 @@ class Index:
         Raises
         ------
         KeyError
-            If an id is not in the index; it names the first such. Nothing has been replaced then.
+            If an id is not in the index; the error names the first such id, and nothing is
+            replaced.
         TypeError, ValueError
             As in `add`.
 
@@ -585,19 +588,19 @@ class Index:
                [5]], dtype=uint8)
 
         """
-        packed, given_ids = as_rows(codes, ids, self._policy.n_bits, self._policy.bitorder)
-        if given_ids is None:
+        packed, row_ids = as_rows(codes, ids, self._policy.n_bits, self._policy.bitorder)
+        if row_ids is None:
             raise TypeError("ids must be those of the codes to replace, got None; `add` adds codes")
-        if len(given_ids) == 0:
+        if len(row_ids) == 0:
             return
         with self._writing:
-            left = self._state.without(given_ids)
-            self._state = self._policy.with_rows(left, packed, given_ids)
+            remaining = self._state.without(row_ids)
+            self._state = self._policy.with_rows(remaining, packed, row_ids)
 
     def remove(self, ids: ArrayLike, *, on_missing: OnMissing = "error") -> int:
-        """Remove codes by id. Takes microseconds for a few; no other id changes.
+        """Remove codes by id; all other ids stay. Takes microseconds for a few codes.
 
-        Memory is given back by `compact`, or when later codes are added.
+        Their memory is freed by `compact`, or when later adds merge their segments.
 
         Parameters
         ----------
@@ -609,12 +612,12 @@ class Index:
         Returns
         -------
         int
-            How many codes were removed.
+            Number of codes removed.
 
         Raises
         ------
         KeyError
-            If an id is not in the index; it names the first such. Nothing has been removed then.
+            If an id is not in the index; the error names the first such id, and nothing is removed.
 
         Examples
         --------
@@ -628,11 +631,11 @@ class Index:
         array([0, 2])
 
         """
-        may_miss = as_choice(on_missing, "on_missing", get_args(OnMissing)) == "ignore"
-        wanted = as_ids(ids)
+        ignore_missing = as_choice(on_missing, "on_missing", get_args(OnMissing)) == "ignore"
+        removed_ids = as_ids(ids)
         with self._writing:
             before = self._state
-            self._state = before.without(wanted, may_miss)
+            self._state = before.without(removed_ids, ignore_missing)
             return before.rows - self._state.rows
 
     def merge(self, other: Index, *, on_duplicate: OnDuplicate = "error") -> None:
@@ -641,7 +644,7 @@ class Index:
         Parameters
         ----------
         other : Index
-            An index of as many bits in the same order; it does not change.
+            An index with the same `n_bits` and `bitorder`; it does not change.
         on_duplicate : "error" or "replace"
             As in `add`.
 
@@ -670,7 +673,7 @@ class Index:
             self.add(codes, ids, on_duplicate=on_duplicate)
 
     def reset(self) -> None:
-        """Remove everything: the index is as a new one, and counts ids from 0 again.
+        """Remove everything: the index is like a new one, and numbers codes from 0 again.
 
         Examples
         --------
@@ -687,10 +690,10 @@ class Index:
             self._state = State()
 
     def compact(self) -> None:
-        """Put all codes into as few segments as can hold them, and let go of what was removed.
+        """Put all codes into as few segments as possible, and free the memory of removed codes.
 
-        Worth it after many removals or small adds. Others may search meanwhile, and see the same
-        codes. Needs memory for a second copy of the index while it runs.
+        Worth it after many removals or small adds. Other threads can search meanwhile and see the
+        same codes. Needs memory for a second copy of the index while it runs.
 
         Examples
         --------
@@ -709,16 +712,15 @@ class Index:
             self._state = self._policy.compacted(self._state)
 
     def build(self, *, rebuild: bool = False, threads: int | None = None) -> None:
-        """Build the bands of all rows that have none, however few those are.
+        """Build bands for all rows that have none, however few they are.
 
-        With ``build="auto"`` large segments have theirs already, unless there was too little free
+        With ``build="auto"`` large segments already have theirs, unless there was too little free
         memory when they were added.
 
         Parameters
         ----------
         rebuild : bool
-            Whether to build all bands again, for instance because there is more memory than when
-            they were built.
+            Whether to rebuild existing bands too, for instance because more memory is free now.
         threads : int, optional
             Threads to use; by default the CPUs that this process may use, or ``BITWEIGH_THREADS``.
 
@@ -738,8 +740,8 @@ class Index:
     def copy(self) -> Self:
         """An independent index with the same codes; changing one does not change the other.
 
-        Takes microseconds: the two share what neither has changed. The copy has the class of this
-        index, and the attributes that a derived class has added.
+        Takes microseconds: the two share everything that neither has changed. The copy has the
+        class of this index, and the attributes that a derived class has added.
 
         Examples
         --------
@@ -756,11 +758,11 @@ class Index:
         return self._as(type(self), vars(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the index to a folder; files that are there already are not written again.
+        """Save the index to a folder; files that it already contains are not written again.
 
-        Whenever the program or the machine may stop, the folder holds the index it held before or
-        this one. Others may search and change the index meanwhile: what is saved is the index as it
-        is now. docs/file-format.md describes the files.
+        Whenever the program or the machine stops, the folder holds the index it held before or this
+        one. Other threads can search and change the index meanwhile; the state at the time of the
+        call is saved. docs/file-format.md describes the files.
 
         Parameters
         ----------
@@ -798,13 +800,13 @@ class Index:
         path : str or path
             The folder.
         mmap : bool
-            Whether to leave the codes in their files and read them when they are needed, rather
-            than read everything now. Takes milliseconds for an index of any size, and processes
-            that map the same folder share the memory. The index can be changed all the same; the
-            files stay.
+            Whether to leave the codes in their files and read them when needed, rather than read
+            everything now. Takes milliseconds for an index of any size, and processes that map the
+            same folder share the memory. The index can still be changed; the files stay as they
+            are.
         verify : bool, optional
-            Whether to compare every byte with its checksum; by default unless mapped. Without it a
-            damaged file may lead to wrong answers, but to nothing worse.
+            Whether to check every file against its checksum; by default only if not mapped. Without
+            it a damaged file may lead to wrong answers, but to nothing worse.
         build : "auto" or "manual"
             As in :class:`Index`.
 
@@ -815,7 +817,7 @@ class Index:
         Raises
         ------
         CorruptFileError
-            If a file is damaged or missing; it says which.
+            If a file is damaged or missing; the error names it.
         FileNotFoundError
             If there is no index in that folder.
 
@@ -837,14 +839,14 @@ class Index:
         return Index._of(content, source, build)
 
     def verify(self) -> None:
-        """Check that everything in the index agrees, and that nothing read from files has changed.
+        """Check that all parts of the index agree, and that no data read from files has changed.
 
         Takes about as long as building the index.
 
         Raises
         ------
         CorruptFileError
-            If a file or a part of the index is damaged; it says which.
+            If a file or a part of the index is damaged; the error names it.
 
         Examples
         --------
@@ -860,19 +862,19 @@ class Index:
         )
 
     def __copy__(self) -> Self:
-        """A copy."""
+        """Return a copy."""
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """A copy, with deep copies of the attributes that a derived class has added."""
-        made = self.copy()
-        memo[id(self)] = made
+        """Return a copy, with deep copies of the attributes that a derived class has added."""
+        other = self.copy()
+        memo[id(self)] = other
         for name, value in self._added_attributes().items():
-            setattr(made, name, copy.deepcopy(value, memo))
-        return made
+            setattr(other, name, copy.deepcopy(value, memo))
+        return other
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        """Pickle the files of its folder, or, of a mapped index, where they are."""
+        """Pickle the contents of its files or, for an unchanged mapped index, its folder's path."""
         cls, added = type(self), self._added_attributes()
         source = self._source
         if source is not None and self._state is source.mapped and source.is_still_there():
@@ -887,7 +889,7 @@ class Index:
         deny: ArrayLike | None = None,
         state: State | None = None,
     ) -> Request:
-        """A search of the present state, or of the one given."""
+        """The request to search `state`, by default the present one."""
         segments = (self._state if state is None else state).core
         row_filter = as_filter(allow, deny)
         if row_filter is not None:
@@ -923,16 +925,16 @@ class Index:
         return index
 
     def _as(self, cls: type[AnyIndex], attributes: Mapping[str, Any]) -> AnyIndex:
-        """An index of this class, with these attributes and a lock of its own.
+        """An index of class `cls` with these attributes, a new lock and a copy of the policy.
 
-        `__init__` of a derived class may take anything, so it is not called.
+        `__init__` of a derived class may take any arguments, so it is not called.
         """
-        made = cls.__new__(cls)
-        vars(made).update(attributes)
-        made._policy = dataclasses.replace(self._policy)
-        made._writing = threading.Lock()
-        renew_lock_after_fork(made)
-        return made
+        index = cls.__new__(cls)
+        vars(index).update(attributes)
+        index._policy = dataclasses.replace(self._policy)
+        index._writing = threading.Lock()
+        renew_lock_after_fork(index)
+        return index
 
     def _added_attributes(self) -> dict[str, Any]:
         """Attributes that a derived class has added."""

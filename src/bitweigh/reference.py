@@ -1,8 +1,9 @@
-"""The definition, in plain NumPy: slow, short, and what every other path must equal bit by bit.
+"""The definition of distance and search in plain NumPy, which every other path must equal exactly.
 
-A distance is the costs a code pays, added in this order: within each group of 8 bits in ascending
-bit number, then the groups in ascending order, every sum from +0.0, in float64. Floating-point
-sums depend on their order, so ``np.sum``, ``einsum`` and ``@`` would define something else.
+A distance is the sum of the costs that a code pays, added in float64 in this order: within each
+group of 8 bits in ascending bit number, then the groups in ascending order, every sum starting
+from +0.0. Floating-point sums depend on their order, so ``np.sum``, ``einsum`` and ``@`` would
+define something else.
 """
 
 from __future__ import annotations
@@ -74,16 +75,16 @@ def search(
     ids: ArrayLike | None = None,
     bitorder: BitOrder = "big",
 ) -> SearchResult:
-    """The k smallest by (distance, id), padded with +inf and -1 where there are fewer codes.
+    """The k codes that are smallest by (distance, id), padded with +inf and -1 if there are fewer.
 
     Parameters
     ----------
     codes, costs, bitorder
         As in :func:`distances`.
     k : int
-        How many neighbours, at least 1.
+        Number of neighbours, at least 1.
     ids : int64 (n,), optional
-        The codes' ids; 0 to n - 1 by default.
+        Ids of the codes; by default 0 to n - 1.
 
     Returns
     -------
@@ -101,15 +102,15 @@ def search(
 
     """
     k = as_k(k)
-    every = distances(codes, costs, bitorder=bitorder)
-    n = every.shape[-1]
-    keys = np.arange(n) if ids is None else as_ids(ids)
-    if len(keys) != n:
-        raise ValueError(f"ids must have shape ({n},), one for each code, got {keys.shape}")
-    found_distances = np.full((*every.shape[:-1], k), np.inf)
-    found_ids = np.full((*every.shape[:-1], k), -1, dtype=np.int64)
-    for query in np.ndindex(every.shape[:-1]):
-        order = np.lexsort((keys, every[query]))[:k]
-        found_distances[query][: len(order)] = every[query][order]
-        found_ids[query][: len(order)] = keys[order]
+    all_distances = distances(codes, costs, bitorder=bitorder)
+    n = all_distances.shape[-1]
+    all_ids = np.arange(n) if ids is None else as_ids(ids)
+    if len(all_ids) != n:
+        raise ValueError(f"ids must have shape ({n},), one for each code, got {all_ids.shape}")
+    found_distances = np.full((*all_distances.shape[:-1], k), np.inf)
+    found_ids = np.full((*all_distances.shape[:-1], k), -1, dtype=np.int64)
+    for query in np.ndindex(all_distances.shape[:-1]):
+        order = np.lexsort((all_ids, all_distances[query]))[:k]
+        found_distances[query][: len(order)] = all_distances[query][order]
+        found_ids[query][: len(order)] = all_ids[order]
     return SearchResult(found_distances, found_ids)

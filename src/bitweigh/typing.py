@@ -1,4 +1,4 @@
-"""Types of arguments in public signatures: words that choose, and arrays by their dtype."""
+"""Types in public signatures: literal choices, and arrays by their dtype."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ OnMissing: TypeAlias = Literal["error", "ignore"]
 """What to do with an id that is not in the index."""
 
 Metric: TypeAlias = Literal["euclidean", "cosine"]
-"""What vectors are compared by."""
+"""Distance between vectors."""
 VectorDtype: TypeAlias = Literal["float16", "float32"]
-"""How a vector index keeps the vectors it ranks by."""
+"""Precision in which a vector index stores the vectors it reranks by."""
 HasherName: TypeAlias = Literal["itq", "lsh", "sign"]
 """Hashers that can be chosen by name."""
 WeigherName: TypeAlias = Literal["asym", "wh", "inner_product"]

@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; where its packages are missing, say how to install them."""
+    """Run the command line; if its packages are missing, say how to install them."""
     for package in ("rich", "typer"):
         if find_spec(package) is None:
             sys.exit(f"bitweigh: the command line needs {package}: pip install 'bitweigh[cli]'")

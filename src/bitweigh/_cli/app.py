@@ -1,4 +1,4 @@
-"""The root of the command line: commands, groups of commands, and what all of them share."""
+"""The root of the command line: its commands, groups of commands, and common options."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ for _name, _command in _COMMANDS.items():
     app.command(_name, help=pasteable(_command))(_command)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"bitweigh {bitweigh.__version__}")
         raise typer.Exit
 

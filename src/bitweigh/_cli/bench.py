@@ -1,4 +1,4 @@
-"""`bitweigh bench`: how fast an index is on this machine, against a scan of all of its codes."""
+"""`bitweigh bench`: the speed of an index on this machine, against a scan of all its codes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["bench_command"]
 
 _KS = (1, 10, 100)
 _METHODS: tuple[Method, ...] = ("auto", "scan")
-# Generated codes lie around centres: rows per centre, and how likely a bit differs from its
-# centre's.
+# Generated codes lie around centres: rows per centre, and the probability that a bit differs from
+# that of its centre.
 _ROWS_PER_CENTRE = 100
 _FLIP_PROBABILITY = 0.1
 
@@ -84,9 +84,9 @@ def _generated(rows: int, bits: int, rng: np.random.Generator) -> Index:
     centres = rng.random((-(-rows // _ROWS_PER_CENTRE), bits)) < 0.5
     step = 1 << 14
     for first in range(0, rows, step):
-        bits_of = centres[np.arange(first, min(first + step, rows)) % len(centres)]
-        flips = rng.random(bits_of.shape) < _FLIP_PROBABILITY
-        index.add(np.packbits(bits_of ^ flips, axis=1))
+        centre_bits = centres[np.arange(first, min(first + step, rows)) % len(centres)]
+        flips = rng.random(centre_bits.shape) < _FLIP_PROBABILITY
+        index.add(np.packbits(centre_bits ^ flips, axis=1))
     index.compact()
     return index
 

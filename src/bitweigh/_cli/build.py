@@ -1,4 +1,4 @@
-"""`bitweigh build`: an index from a file of codes or of vectors."""
+"""`bitweigh build`: create an index from a file of codes or of vectors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from bitweigh._cli.folders import AnyIndex, add_rows, codes_in
 from bitweigh._cli.options import Columns, IdColumn, IdsFile, Member, parse_bytes
 from bitweigh._cli.output import Json, counted, report
 from bitweigh._core import max_band_bits
-from bitweigh._disk.folders import held
+from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
 from bitweigh.typing import BitOrder, HasherName, Ids, Metric, VectorDtype, WeigherName
 
 __all__ = ["build_command"]
 
-# Rows that are inspected to tell packed codes from single bits.
+# Rows inspected to tell packed codes from unpacked bits.
 _ROWS_INSPECTED = 1000
 _CODES, _VECTORS, _SEARCH = "Codes", "Vectors", "Speed and memory (answers stay the same)"
 
@@ -112,7 +112,7 @@ def build_command(
             metavar="N",
             min=1,
             max=max_band_bits,
-            help="Bits that each of them is sorted by (default: chosen from the number of codes).",
+            help="Bits that each copy is sorted by (default: chosen from the number of codes).",
             rich_help_panel=_SEARCH,
         ),
     ] = None,
@@ -121,15 +121,15 @@ def build_command(
         typer.Option(
             metavar="BYTES",
             parser=parse_bytes,
-            help="Memory that the index may take, as 800M, 4G or 4GiB; fewer bands are built where "
-            "more would not fit.",
+            help="Memory that the index may use, such as 800M, 4G or 4GiB; fewer bands are built "
+            "if more would not fit.",
             rich_help_panel=_SEARCH,
         ),
     ] = None,
 ) -> None:
     """Build an index from a file of packed codes or of vectors, and save it to a folder.
 
-    Example, from nothing:
+    Example, from scratch:
     python -c "import numpy as np; rng = np.random.default_rng(0); codes = (
     rng.integers(0, 256, (10000, 8), np.uint8)); np.save('codes.npy', codes); (
     np.save('queries.npy', codes[:100] ^ 1))"
@@ -139,7 +139,7 @@ def build_command(
         raise typer.BadParameter(
             "--hasher, --weigher, --metric and --rerank are for vectors, not for --codes"
         )
-    _need_room(out, overwrite)
+    _refuse_existing(out, overwrite)
     start = time.perf_counter()
     kind = "code" if codes else "vector"
     rows, row_ids = read_new_rows(
@@ -153,9 +153,9 @@ def build_command(
         options |= {"hasher": hasher, "weigher": weigher, "metric": metric, "rerank": rerank}
         index = _fitted_vector_index(source, rows, bits, seed, options)
     _fill(index, rows, row_ids, source)
-    with held(resolved(out)):
-        # Another command may have saved an index there meanwhile.
-        _need_room(out, overwrite)
+    with locked_folder(resolved(out)):
+        # Checked again: another command may have saved an index there meanwhile.
+        _refuse_existing(out, overwrite)
         index.save(out)
     seconds = time.perf_counter() - start
     n_bits = codes_in(index).n_bits
@@ -167,7 +167,7 @@ def build_command(
     )
 
 
-def _need_room(out: Path, overwrite: bool) -> None:
+def _refuse_existing(out: Path, overwrite: bool) -> None:
     if out.exists() and not out.is_dir():
         raise FileExistsError(f"{out} is a file; an index is a folder: give another name")
     if out.exists() and any(out.iterdir()) and not overwrite:
@@ -186,7 +186,7 @@ def _empty_code_index(
     check_codes(source, rows, bits)
     n_bits = _guess_bits(source, rows) if bits is None else bits
     _check_bands(options["bands"], n_bits)
-    # Bands are built once, after all rows have come.
+    # Bands are built once, after all rows have been added.
     return Index(n_bits, bitorder=bitorder, build="manual", **options)
 
 
@@ -199,7 +199,7 @@ def _check_bands(bands: int | None, n_bits: int) -> None:
 
 
 def _guess_bits(source: Path, rows: NDArray[Any]) -> int:
-    """8 bits per byte; raises if the bytes look like single bits."""
+    """8 bits per byte; raises if the rows look like unpacked bits, or are too long."""
     if rows.shape[1] >= 8 and rows[:_ROWS_INSPECTED].max() <= 1:
         raise ValueError(
             f"{source}: has only zeros and ones, as unpacked bits would: pack them with "
@@ -226,15 +226,15 @@ def _fitted_vector_index(
         )
     if bits is not None:
         _check_bands(options["bands"], bits)
-    given = {name: value for name, value in options.items() if value is not None}
-    index = VectorIndex(n_bits=bits, seed=seed, **given)
+    set_options = {name: value for name, value in options.items() if value is not None}
+    index = VectorIndex(n_bits=bits, seed=seed, **set_options)
     with prefix_errors(source), ProgressBar("learning"):
         index.fit(rows)
     return index
 
 
 def _fill(index: AnyIndex, rows: NDArray[Any], ids: Ids | None, source: Path) -> None:
-    """Add all rows to an empty index, and make it fast to search."""
+    """Add all rows to an empty index, compact it and build its bands."""
     add_rows(index, rows, ids, source)
     with ProgressBar("building"):
         index.compact()

@@ -1,8 +1,8 @@
 """`bitweigh add`, `remove`, `merge` and `compact`: load an index, change it, save it.
 
-The folder holds the index before the change or after it, never anything between. It is locked from
-loading to saving, so that of commands that run at the same time none is lost. Input is read before
-that: it may come from a pipe that takes its time.
+The folder holds the index before the change or after it, never anything in between. It is locked
+from loading to saving, so that no change is lost when commands run at the same time. Input is read
+before that: it may come from a slow pipe.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ def remove_command(
     if not numbers and ids is None:
         raise typer.BadParameter("give ids to remove, or --ids FILE, or --ids - for stdin")
     kind = kind_stored(folder)
-    wanted = as_ids(numbers or [])
+    row_ids = as_ids(numbers or [])
     if ids is not None:
-        wanted = np.concatenate([wanted, read_ids(ids)])
+        row_ids = np.concatenate([row_ids, read_ids(ids)])
     with changing(folder, kind) as index:
         try:
-            removed = index.remove(wanted, on_missing="ignore" if ignore_missing else "error")
+            removed = index.remove(row_ids, on_missing="ignore" if ignore_missing else "error")
         except KeyError as error:
             raise ValueError(
                 f"{folder} has no id {error}; nothing was removed. --ignore-missing skips such ids"
@@ -143,7 +143,7 @@ def merge_command(
 
 
 def compact_command(folder: Folder, as_json: Json = False) -> None:
-    """Rewrite an index without what was removed or replaced, for less disk and faster searches.
+    """Rewrite an index without removed and replaced rows, for less disk and faster searches.
 
     Worth it after many removals or many small additions. Answers stay the same.
 
@@ -203,12 +203,12 @@ def _check_mergeable(folder: Path, index: AnyIndex, other: Path, added: AnyIndex
 
 
 def _report_added(folder: Path, index: AnyIndex, rows: int, before: int, as_json: bool) -> None:
-    """Report rows that were added to an index, which had `before` rows."""
+    """Report that `rows` rows were added to an index that had `before` rows."""
     added = len(index) - before
     replaced = rows - added
-    also = f", replaced {replaced:,}" if replaced else ""
+    replacements = f", replaced {replaced:,}" if replaced else ""
     report(
-        f"{folder}: added {counted(added, kind_of(index))}{also}; it has {len(index):,}",
+        f"{folder}: added {counted(added, kind_of(index))}{replacements}; it has {len(index):,}",
         {"folder": str(folder), "added": added, "replaced": replaced, "rows": len(index)},
         as_json,
     )

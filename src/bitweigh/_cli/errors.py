@@ -1,6 +1,6 @@
-"""Everything that goes wrong ends here: one line on stderr that says what to do, and an exit code.
+"""Errors of commands: one line on stderr that says what to do, and an exit code.
 
-0: done; 1: it could not be done; 2: the command was not understood; 130: Ctrl-C.
+0: success; 1: the command failed; 2: wrong usage; 130: Ctrl-C.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["OneLineErrors", "prefix_errors"]
 
 T = TypeVar("T")
 
-# Exceptions that the library and the readers raise for wrong input; anything else is a defect.
+# Exceptions that the library and the readers raise for wrong input; anything else is a bug.
 _EXPECTED = (ImportError, KeyError, MemoryError, OSError, TypeError, ValueError)
-# The library names its arguments; here they are options.
+# Messages of the library name its arguments; here they are options.
 _OPTIONS = {"member=": "--member", "columns=": "--column"}
 
 
 class OneLineErrors(PlainHelp):
-    """All commands; an error is reported in one line, unless `--debug` asks for more."""
+    """The group of all commands; it reports an error in one line unless `--debug` is set."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         """Parse the options before the command."""
@@ -40,7 +40,7 @@ class OneLineErrors(PlainHelp):
 
 @contextmanager
 def prefix_errors(path: str | Path, first: int = 0) -> Iterator[None]:
-    """Let the library's errors about rows name the file, and the row that counts as row 0."""
+    """Prefix the library's errors about rows with the file and, if not 0, their first row."""
     where = f"{path}, rows from {first} on" if first else str(path)
     try:
         yield
@@ -74,7 +74,7 @@ def _print_error(line: str) -> None:
 
 
 def _line_of(error: Exception) -> str | None:
-    """The line to print for an error; None if somebody else must handle it."""
+    """The line to print for an error; None if it is to be raised again."""
     if hasattr(error, "format_message"):
         return _usage(error)
     if not isinstance(error, _EXPECTED):
@@ -85,7 +85,7 @@ def _line_of(error: Exception) -> str | None:
         text = f"there is no {error}"
     elif isinstance(error, OSError) and error.strerror:
         if error.errno == errno.EPIPE:
-            return None  # the reader of the output has had enough
+            return None  # the reader of the output closed its end
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     elif isinstance(error, CorruptFileError):
         text = f"{error}; restore the folder from a backup, or build the index again"
@@ -97,7 +97,7 @@ def _line_of(error: Exception) -> str | None:
 
 
 def _usage(error: Any) -> str | None:  # noqa: ANN401
-    """A wrong option or argument, and which help explains it."""
+    """The line for a wrong option or argument, with the help command that explains it."""
     if type(error).__name__ == "NoArgsIsHelpError":
         return None
     message = " ".join(error.format_message().split())

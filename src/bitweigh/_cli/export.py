@@ -1,4 +1,4 @@
-"""`bitweigh export`: the codes or the vectors of an index, with their ids, to a file."""
+"""`bitweigh export`: write the codes or vectors of an index, with their ids, to a file."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def export_command(
 
 
 class _Writer(ABC):
-    """Writes rows of one width and dtype, batch by batch."""
+    """Writer of rows of one width and dtype, batch by batch."""
 
     def __init__(
         self, file: BinaryIO, kind: str, ids: Ids, dtype: np.dtype[Any], width: int
     ) -> None:
-        """Begin a file of rows that are codes or vectors, by `kind`, and have all of `ids`."""
+        """Begin a file of rows with these ids; `kind` is "code" or "vector"."""
         self.file = file
         self.kind = kind
         self.ids = ids
@@ -94,11 +94,11 @@ class _Writer(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Complete the file; also after an error, when the file is about to be removed."""
+        """Complete the file. Also called after an error, when the file is about to be removed."""
 
 
 class _Npy(_Writer):
-    """The rows alone: ids are their numbers."""
+    """The rows alone; their ids are their row numbers."""
 
     def __init__(self, *arguments: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments)

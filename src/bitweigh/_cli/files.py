@@ -1,4 +1,4 @@
-"""Files that commands read: rows with their ids, lists of ids, weights."""
+"""Input files of commands: rows with their ids, lists of ids, weights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_rows(
 ) -> tuple[NDArray[Any], Ids | None]:
     """Rows of a file, and their ids from `id_column`.
 
-    `kind` is "code" or "vector": what the rows are, and the default name of their column.
+    `kind` is "code" or "vector", and also the default name of the column.
     """
     if path.is_dir() or path.suffix.lower() == ".parquet":
         from bitweigh import frames
@@ -61,9 +61,9 @@ def read_new_rows(
     member: str | None = None,
     ids: str | None = None,
 ) -> tuple[NDArray[Any], Ids | None]:
-    """Rows of a file to add to an index, and a distinct id for each, if ids are given.
+    """Rows of a file to add to an index, and their ids, which must be distinct.
 
-    Ids come from the file `ids`, or from `id_column`.
+    Ids come from the file `ids` or from `id_column`; without both they are None.
     """
     if ids is not None and id_column is not None:
         raise ValueError("ids come from --ids or from --id-column: give one of them")
@@ -77,7 +77,7 @@ def read_new_rows(
 
 
 def check_codes(path: str | Path, rows: NDArray[Any], n_bits: int | None = None) -> None:
-    """Raise unless rows are packed codes, of `n_bits` bits if that is given."""
+    """Raise unless rows are packed codes, of `n_bits` bits if that is not None."""
     packing = "pack bits with np.packbits(bits, axis=1)"
     if rows.ndim != 2 or rows.dtype != np.uint8:
         raise TypeError(
@@ -131,7 +131,7 @@ def read_filter(name: str) -> NDArray[Any]:
 
 
 def read_weights(name: str) -> NDArray[Any]:
-    """Weights of bits, the same for all queries."""
+    """Bit weights for all queries."""
     from bitweigh import io
 
     weights = io.read(name)
@@ -144,17 +144,17 @@ def read_weights(name: str) -> NDArray[Any]:
 
 
 def check_count(ids: Ids, rows: int, where: str) -> None:
-    """Raise unless there is an id for each row."""
+    """Raise unless there are as many ids as rows."""
     if len(ids) != rows:
         raise ValueError(f"{where}: expected {rows} ids, one for each row, got {len(ids)}")
 
 
 def _check_distinct(ids: Ids, where: str) -> None:
-    """Raise for an id that two rows have."""
+    """Raise if two rows have the same id."""
     repeated = first_repeated(ids)
     if repeated is not None:
-        place, first = repeated
+        i, first = repeated
         raise ValueError(
-            f"{where}: ids must be distinct, but those of the rows {first} and {place} are both "
-            f"{ids[place]}"
+            f"{where}: ids must be distinct, but those of the rows {first} and {i} are both "
+            f"{ids[i]}"
         )

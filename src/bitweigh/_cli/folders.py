@@ -1,4 +1,4 @@
-"""Indexes in folders: which kind a folder holds, opening it, changing it, its rows in parts."""
+"""Indexes in folders: finding their kind, opening and changing them, reading rows in parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bitweigh import Index, VectorIndex, load
 from bitweigh._cli.errors import prefix_errors
-from bitweigh._disk.folders import held
+from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
 from bitweigh._storage import folder_kind
@@ -33,23 +33,23 @@ __all__ = [
 
 AnyIndex: TypeAlias = Index | VectorIndex
 RowKind: TypeAlias = Literal["code", "vector"]
-"""What the rows of an index are."""
+"""The kind of rows of an index."""
 
-# Rows between two steps of a progress bar, and bytes of them where they are copied.
+# Rows between two steps of a progress bar, and bytes of a part if rows are copied.
 _ROWS_AT_ONCE = 1 << 18
 _BYTES_AT_ONCE = 1 << 26
 
 
 def open_index(folder: Path, *, mmap: bool = False) -> AnyIndex:
     """The index in a folder, of codes or of vectors; every byte is checked unless mapped."""
-    kind_stored(folder)  # says what to do where there is no index
+    kind_stored(folder)  # raises an error that says what to do if there is no index
     return load(folder, mmap=mmap)
 
 
 @contextmanager
 def changing(folder: Path, kind: RowKind) -> Iterator[AnyIndex]:
-    """The index in a folder, to be changed and saved; other commands that change it wait."""
-    with held(resolved(folder)):
+    """Lock a folder and yield its index, to be changed and saved; other such commands wait."""
+    with locked_folder(resolved(folder)):
         index = open_index(folder)
         if kind_of(index) != kind:
             raise ValueError(
@@ -60,13 +60,13 @@ def changing(folder: Path, kind: RowKind) -> Iterator[AnyIndex]:
 
 
 def kind_stored(folder: Path) -> RowKind:
-    """What the rows of the index in a folder are, by its files alone."""
+    """The kind of rows of the index in a folder, by its files alone."""
     _need_folder(folder)
     try:
         return "vector" if folder_kind(folder) == "vectors" else "code"
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{folder}: there is no index in this folder; `bitweigh build INPUT -o FOLDER` makes "
+            f"{folder}: there is no index in this folder; `bitweigh build INPUT -o FOLDER` creates "
             "one"
         ) from None
 
@@ -74,19 +74,20 @@ def kind_stored(folder: Path) -> RowKind:
 def _need_folder(folder: Path) -> None:
     if not folder.exists():
         raise FileNotFoundError(
-            f"{folder}: there is no such folder; `bitweigh build INPUT -o {folder}` makes an index"
+            f"{folder}: there is no such folder; `bitweigh build INPUT -o {folder}` creates an "
+            "index"
         )
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file; an index is a folder: give its name")
 
 
 def kind_of(index: AnyIndex) -> RowKind:
-    """What the rows of an index are."""
+    """The kind of rows of an index."""
     return "code" if isinstance(index, Index) else "vector"
 
 
 def codes_in(index: AnyIndex) -> Index:
-    """The index of the codes."""
+    """The index of the codes of any index."""
     return index if isinstance(index, Index) else index.index
 
 
@@ -107,7 +108,7 @@ def stored_parts(index: AnyIndex, ids: Ids) -> Iterator[tuple[Ids, NDArray[Any]]
 
 
 def size_on_disk(folder: Path) -> int:
-    """Bytes of all files in a folder."""
+    """Total size in bytes of the files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 

@@ -1,4 +1,4 @@
-"""Help texts: examples that can be pasted, and flags without a type behind them."""
+"""Help texts: examples that can be pasted, and flags without a type after them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["PlainHelp", "pasteable"]
 
 
 class PlainHelp(TyperGroup):
-    """A group of commands; neither its help nor theirs writes `<bool>` behind a flag."""
+    """A group of commands whose help does not write `<bool>` after a flag."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
         """Find the command that the arguments begin with."""
@@ -36,9 +36,9 @@ def _hide_flag_types(command: Any, ctx: Any) -> None:  # noqa: ANN401
 
 
 def pasteable(command: Callable[..., object]) -> str:
-    """The help of a command out of its docstring; the lines of an example are not joined."""
+    """The help of a command from its docstring, with the lines of examples kept apart."""
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-    # The first character tells typer not to join the lines of a paragraph.
+    # \b tells typer not to join the lines of a paragraph.
     return "\n\n".join(
         f"\b\n{paragraph}" if paragraph.startswith("Example") and "\n" in paragraph else paragraph
         for paragraph in paragraphs

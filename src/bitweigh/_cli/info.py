@@ -1,4 +1,4 @@
-"""`bitweigh info` and `bitweigh verify`: what an index holds, and whether all of it is sound."""
+"""`bitweigh info` and `bitweigh verify`: show what an index holds, and check that it is sound."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def info_command(folder: Folder, as_json: Json = False) -> None:
     """
     index = open_index(folder, mmap=True)
     facts = _facts(folder, index)
-    report(_described(index, facts), facts, as_json)
+    report(_summary(index, facts), facts, as_json)
 
 
 def verify_command(folder: Folder, as_json: Json = False) -> None:
-    """Compare every byte of an index with its checksum, and check that its parts agree.
+    """Check every file of an index against its checksum, and that its parts agree.
 
     Takes about as long as building the index. The exit code is 1 if anything is damaged.
 
@@ -73,22 +73,22 @@ def _facts(folder: Path, index: AnyIndex) -> dict[str, object]:
     }
 
 
-def _described(index: AnyIndex, facts: dict[str, object]) -> str:
-    """The facts as people read them."""
+def _summary(index: AnyIndex, facts: dict[str, object]) -> str:
+    """The facts as text for people."""
     codes = codes_in(index)
     rows = counted(len(index), kind_of(index))
     sizes = {name: readable_bytes(int(str(facts[name]))) for name in facts if "bytes" in name}
     if isinstance(index, Index):
         lines = [f"{facts['folder']}: {rows} of {codes.n_bits} bits, bit order {codes.bitorder}"]
     else:
-        kept = "the codes alone" if index.rerank is None else f"true distances, {index.rerank}"
+        ranking = "the codes alone" if index.rerank is None else f"true distances, {index.rerank}"
         lines = [
             f"{facts['folder']}: {rows} of {index.n_features:,} numbers, as codes of "
             f"{codes.n_bits} bits",
             f"hashed by      {facts['hasher']}",
             f"weighed by     {facts['weigher']}",
             f"distance       {index.metric}",
-            f"ranked by      {kept}",
+            f"ranked by      {ranking}",
         ]
     banded = facts["bytes_of_bands"] != 0
     lines += [

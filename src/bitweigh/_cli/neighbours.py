@@ -1,4 +1,4 @@
-"""The search that `bitweigh search` asks for: by k or radius, of codes or of vectors."""
+"""The searches of `bitweigh search`: by k or radius, for codes or vectors."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _DEFAULT_K = 10
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is wanted of each query."""
+    """The options that apply to each query."""
 
     k: int | None
-    """10 if neither it nor `radius` is given."""
+    """Number of neighbours; None means 10, unless there is a `radius`."""
     radius: float | None
     candidates: int | None
     threads: int | None
@@ -34,42 +34,42 @@ class Options:
     deny: NDArray[Any] | None
 
     def check(self) -> None:
-        """Raise for options that exclude each other."""
+        """Raise for values that are wrong or exclude each other."""
         if self.k is not None and self.radius is not None:
             raise typer.BadParameter("give -k or --radius, not both")
         if self.radius is not None and np.isnan(self.radius):
             raise typer.BadParameter("expected a number, got nan", param_hint="'--radius'")
         if self.candidates is not None and self.radius is not None:
             raise typer.BadParameter("--candidates goes with -k; --radius ranks all that it finds")
-        if self.candidates is not None and self.candidates < self.wanted_k:
+        if self.candidates is not None and self.candidates < self.k_or_default:
             raise typer.BadParameter(
-                f"expected at least -k, which is {self.wanted_k}, got {self.candidates}",
+                f"expected at least -k, which is {self.k_or_default}, got {self.candidates}",
                 param_hint="'--candidates'",
             )
 
     @property
-    def wanted_k(self) -> int:
-        """Neighbours of each query."""
+    def k_or_default(self) -> int:
+        """The number of neighbours of each query."""
         return _DEFAULT_K if self.k is None else self.k
 
 
 @dataclass(frozen=True, slots=True)
 class CodeQueries:
-    """How queries of an index of codes become costs."""
+    """How queries to an index of codes become costs."""
 
     where: str
-    """Where the queries come from, for errors."""
+    """The source of the queries, for error messages."""
     are_costs: bool
     weights: NDArray[Any] | None
     hamming: bool
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing was said about it."""
+        """Whether none of the options is set."""
         return not (self.are_costs or self.hamming or self.weights is not None)
 
     def costs(self, index: Index, rows: NDArray[Any]) -> NDArray[Any]:
-        """Costs (nq, n_bits, 2) of codes, of floats with a number per bit, or of costs."""
+        """Costs (nq, n_bits, 2) for rows that are codes, floats with a number per bit, or costs."""
         n_bits, bitorder = index.n_bits, index.bitorder
         is_float = rows.dtype.kind == "f"
         if self.are_costs or (is_float and rows.ndim == 3):
@@ -90,7 +90,10 @@ class CodeQueries:
 def neighbours(
     index: AnyIndex, codes: CodeQueries, options: Options
 ) -> Callable[[NDArray[Any], Ids | None], Answer]:
-    """The search for rows of queries; given their ids, rows of the index leave themselves out."""
+    """A function that searches for query rows; with their ids, rows are not their own neighbours.
+
+    Raises for options that do not apply to the index.
+    """
     if not isinstance(index, Index):
         if not codes.is_default:
             raise typer.BadParameter(
@@ -111,7 +114,7 @@ def neighbours(
         if options.radius is not None:
             within = _within(index, codes, options, rows, options.radius)
             return within if ids is None else _range_without(within, ids)
-        k = options.wanted_k + (ids is not None)
+        k = options.k_or_default + (ids is not None)
         found = _nearest(index, codes, options, rows, k)
         return found if ids is None else _without(found, ids)
 
@@ -149,11 +152,10 @@ def _within(
 
 
 def _without(found: SearchResult, ids: Ids) -> SearchResult:
-    """One neighbour less for each query: itself or, where it is not among them, the last."""
-    drop = found.ids == ids[:, np.newaxis]
-    drop[~drop.any(axis=1), -1] = True
-    distances, left = (array[~drop].reshape(len(ids), -1) for array in (found.distances, found.ids))
-    return SearchResult(distances, left)
+    """Drop one neighbour of each query: the query itself or, if it is not found, the last."""
+    keep = found.ids != ids[:, np.newaxis]
+    keep[keep.all(axis=1), -1] = False
+    return SearchResult(*(array[keep].reshape(len(ids), -1) for array in found))
 
 
 def _range_without(found: RangeResult, ids: Ids) -> RangeResult:

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and how their values are read."""
+"""Options and arguments that several commands share, and the parser of sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 __all__ = ["FILES", "Columns", "Folder", "IdColumn", "IdsFile", "Member", "parse_bytes"]
 
 FILES = "Files"
-"""The panel of the help with options about files."""
+"""The heading, in the help, of options about files."""
 
 Folder: TypeAlias = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="The folder of the index.")
@@ -53,7 +53,7 @@ def parse_bytes(text: str) -> int:
     """Bytes of a size like 800, 1.5G or 4GiB (powers of 1024), or 4GB (powers of 1000)."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise typer.BadParameter(f"expected bytes, as in 800M, 4G or 4GiB, got {text!r}")
+        raise typer.BadParameter(f"expected bytes, such as 800M, 4G or 4GiB, got {text!r}")
     number, prefix, suffix = match.groups()
     if prefix is None:
         factor = 1

@@ -1,8 +1,8 @@
 """Commands of other packages, found by their entry points in the group `bitweigh.commands`.
 
 An entry point names a function, which becomes a command, or a `typer.Typer`, which becomes a group
-of commands. Nothing of a package is loaded before its command runs or its help is shown. A package
-that is missing or cannot be loaded leaves a command that says so in one line.
+of commands. A package is not loaded before its command runs or its help is shown. The command of a
+package that is missing or cannot be loaded says so in one line.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ class WithPlugins(OneLineErrors):
     """The commands of bitweigh, then those of other packages."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401
-        """All names, as the help lists them."""
-        ours = super().list_commands(ctx)
-        return ours + sorted({*_KNOWN, *entry_points(group=GROUP).names} - set(ours))
+        """All names, in the order of the help."""
+        built_in = super().list_commands(ctx)
+        return built_in + sorted({*_KNOWN, *entry_points(group=GROUP).names} - set(built_in))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
         """The command of that name; None if there is none."""
-        ours = super().get_command(ctx, cmd_name)
-        return _of_packages(cmd_name) if ours is None else ours
+        built_in = super().get_command(ctx, cmd_name)
+        return _plugin_command(cmd_name) if built_in is None else built_in
 
 
-def _of_packages(name: str) -> Any:  # noqa: ANN401
-    found = tuple(entry_points(group=GROUP, name=name))
-    if found:
+def _plugin_command(name: str) -> Any:  # noqa: ANN401
+    entries = tuple(entry_points(group=GROUP, name=name))
+    if entries:
         try:
-            return _loaded(found[0])
+            return _load(entries[0])
         except Exception as error:
-            return _refusing(
+            return _failing_command(
                 name,
                 "Cannot be loaded.",
-                f"`bitweigh {name}` cannot be loaded from {_package(found[0])}: {error}",
+                f"`bitweigh {name}` cannot be loaded from {_package(entries[0])}: {error}",
                 error,
             )
     if name in _KNOWN:
         about, package = _KNOWN[name]
-        return _refusing(
+        return _failing_command(
             name,
             f"{about} Needs: pip install {package}",
             f"`bitweigh {name}` is in a package of its own: pip install {package}",
@@ -70,7 +70,7 @@ def _of_packages(name: str) -> Any:  # noqa: ANN401
     return None
 
 
-def _loaded(entry: EntryPoint) -> Any:  # noqa: ANN401
+def _load(entry: EntryPoint) -> Any:  # noqa: ANN401
     target = entry.load()
     if isinstance(target, typer.Typer):
         group = get_group(target)
@@ -79,8 +79,8 @@ def _loaded(entry: EntryPoint) -> Any:  # noqa: ANN401
     return _command(entry.name, target)
 
 
-def _refusing(name: str, about: str, line: str, cause: Exception | None = None) -> Any:  # noqa: ANN401
-    """A command that takes any arguments and says why it cannot run."""
+def _failing_command(name: str, about: str, line: str, cause: Exception | None = None) -> Any:  # noqa: ANN401
+    """A command that accepts any arguments and fails with a line that says why."""
 
     def command(ctx: typer.Context) -> None:  # noqa: ARG001
         raise ImportError(line) from cause

@@ -30,9 +30,9 @@ class Queries:
     rows: NDArray[Any]
     """(nq, ...): vectors, codes, floats or costs."""
     names: Ids | None
-    """For the column `query` of the answers; None numbers the queries from 0."""
+    """The values of the column `query` in the answers; None numbers the queries from 0."""
     where: str
-    """Where they come from, for errors."""
+    """The source of the queries, for error messages."""
     stored: bool = False
     """Whether they are rows of the index, which are not their own neighbours."""
 
@@ -74,17 +74,17 @@ def read_queries(
 
 
 def queries_by_id(folder: Path, index: AnyIndex, ids: Sequence[int]) -> Queries:
-    """Rows of the index as queries; their ids are their names."""
+    """Rows of the index as queries, named by their ids."""
     if not isinstance(index, Index) and index.rerank is None:
         raise ValueError(
             f"{folder} keeps no vectors to look up by --id; give QUERIES, or build with --rerank"
         )
-    wanted = as_ids(ids)
+    row_ids = as_ids(ids)
     try:
-        rows = stored_rows(index, wanted)
+        rows = stored_rows(index, row_ids)
     except KeyError as error:
         raise ValueError(f"{folder} has no id {error}: give --id an id of the index") from None
-    return Queries(rows, wanted, "--id", stored=True)
+    return Queries(rows, row_ids, "--id", stored=True)
 
 
 def _from_stdin(index: AnyIndex) -> NDArray[Any]:

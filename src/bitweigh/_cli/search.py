@@ -1,4 +1,4 @@
-"""`bitweigh search`: the nearest codes or vectors of many queries, to a file or a pipe."""
+"""`bitweigh search`: find the nearest codes or vectors of many queries, for a file or a pipe."""
 
 from __future__ import annotations
 
@@ -166,9 +166,9 @@ def search_command(
     if queries is None:
         if by_costs or query_ids or id_column or column or member:
             raise typer.BadParameter("--id takes rows of the index: leave out options of QUERIES")
-        asked = queries_by_id(folder, index, by_id or [])
+        query_set = queries_by_id(folder, index, by_id or [])
     else:
-        asked = read_queries(
+        query_set = read_queries(
             queries,
             index,
             columns=column,
@@ -178,11 +178,11 @@ def search_command(
             single_dimensions=2 if by_costs else 1,
         )
     bit_weights = None if weights is None else read_weights(weights)
-    codes = CodeQueries(asked.where, by_costs, bit_weights, hamming)
+    codes = CodeQueries(query_set.where, by_costs, bit_weights, hamming)
     search = neighbours(index, codes, options)
     start = time.perf_counter()
     with open_writer(out, stdout_format) as writer:
-        _answer(asked, search, writer)
+        _answer(query_set, search, writer)
     seconds = time.perf_counter() - start
     if out != "-":
         found = counted(writer.rows, "neighbour")
@@ -198,15 +198,15 @@ def _filter(name: str | None) -> NDArray[Any] | None:
 
 
 def _answer(
-    asked: Queries, search: Callable[[NDArray[Any], Ids | None], Answer], writer: Writer
+    query_set: Queries, search: Callable[[NDArray[Any], Ids | None], Answer], writer: Writer
 ) -> None:
-    """Search for one batch of queries after the other, and write the answers."""
-    with ProgressBar("searching", len(asked.rows), unit="queries") as bar:
-        for first in range(0, len(asked.rows), _QUERIES_AT_ONCE):
+    """Search in batches of queries, and write the answers."""
+    with ProgressBar("searching", len(query_set.rows), unit="queries") as bar:
+        for first in range(0, len(query_set.rows), _QUERIES_AT_ONCE):
             part = slice(first, first + _QUERIES_AT_ONCE)
-            rows = np.asarray(asked.rows[part])
-            names = None if asked.names is None else asked.names[part]
-            with prefix_errors(asked.where, first):
-                found = search(rows, names if asked.stored else None)
+            rows = np.asarray(query_set.rows[part])
+            names = None if query_set.names is None else query_set.names[part]
+            with prefix_errors(query_set.where, first):
+                found = search(rows, names if query_set.stored else None)
             writer.write(found, names)
             bar.advance(len(rows))

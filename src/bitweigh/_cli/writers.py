@@ -1,4 +1,4 @@
-"""Answers to files or to stdout, in the format that the name ends in.
+"""Writers of answers to files or stdout, in the format of the file's ending.
 
 A file appears under its name when it is complete; if it cannot be written, nothing is left behind.
 """
@@ -29,15 +29,15 @@ StdoutFormat: TypeAlias = Literal["jsonl", "csv"]
 
 
 class Writer(ABC):
-    """Writes results of one batch of queries after the other."""
+    """Writer of results, batch of queries by batch."""
 
     def __init__(self) -> None:
-        """Begin with no queries."""
+        """Start without queries."""
         self.queries = 0
         self.rows = 0
 
     def write(self, result: AnyResult, names: NDArray[Any] | None = None) -> None:
-        """Write the answers to the next queries; `names` are for the column `query`."""
+        """Write the answers to the next queries; `names` fill the column `query`."""
         count = len(result.lims) - 1 if isinstance(result, RangeResult) else len(result.ids)
         if names is None:
             names = np.arange(self.queries, self.queries + count)
@@ -48,11 +48,11 @@ class Writer(ABC):
 
     @abstractmethod
     def put(self, columns: dict[str, NDArray[Any]]) -> None:
-        """Write rows of the table."""
+        """Write the next rows of the table."""
 
     @abstractmethod
     def finish(self) -> None:
-        """Write what is left, after the last batch."""
+        """Write what is still pending after the last batch."""
 
 
 class _Text(Writer):
@@ -120,7 +120,7 @@ class _Npz(Writer):
         super().write(result, names)
 
     def put(self, columns: dict[str, NDArray[Any]]) -> None:
-        pass  # the results are kept as they came
+        pass  # `write` collects the results, and `finish` writes them
 
     def finish(self) -> None:
         arrays = {
@@ -132,7 +132,7 @@ class _Npz(Writer):
             arrays["lims"] = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
         if self.names:
             arrays["queries"] = np.concatenate(self.names)
-        # In memory first: NumPy's own errors about files do not say what went wrong.
+        # In memory first: NumPy's errors about files do not say what went wrong.
         data = io.BytesIO()
         self.save(data, arrays)
         self.file.write(data.getbuffer())
@@ -148,7 +148,7 @@ class _Npy(_Npz):
         np.save(file, arrays["ids"])
 
 
-# Bytes written at a time.
+# Bytes written at once.
 _BUFFER_BYTES = 1 << 20
 
 _FORMATS: dict[str, Any] = {
@@ -171,7 +171,7 @@ def pyarrow_for_parquet() -> Any:  # noqa: ANN401
 
 @contextlib.contextmanager
 def open_writer(name: str, stdout_format: StdoutFormat) -> Iterator[Writer]:
-    """A writer by the ending of the name; `-` is stdout. If the block raises there is no file."""
+    """A writer chosen by the ending of the name; `-` is stdout. If the block raises, no file."""
     if name == "-":
         writer = _FORMATS[f".{stdout_format}"](None)
         yield writer
@@ -192,19 +192,18 @@ def open_writer(name: str, stdout_format: StdoutFormat) -> Iterator[Writer]:
 def open_output(name: str) -> Iterator[BinaryIO]:
     """A file to write, which appears under its name when the block ends without an error.
 
-    A file that the name leads to is replaced, also through a link. A pipe or a device is written to
-    as it is.
+    An existing file is replaced, also through a link. A pipe or a device is written to directly.
     """
     path = Path(name)
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{name}: there is no folder {path.parent}: make it first")
+        raise FileNotFoundError(f"{name}: there is no folder {path.parent}: create it first")
     target = path.resolve()
     if target.is_dir():
         raise IsADirectoryError(f"{name} is a folder; name a file")
     if target.exists() and not target.is_file():
         yield from _buffered(target, "wb", name)
         return
-    # A name that nobody else has: a file under it is ours to remove.
+    # A unique name: a file under it is ours to remove.
     unfinished = target.with_name(f"bitweigh-{uuid.uuid4().hex}.part")
     try:
         yield from _buffered(unfinished, "xb", name)
@@ -224,7 +223,7 @@ def _buffered(path: Path, mode: str, name: str) -> Iterator[BinaryIO]:
 
 
 class _Output(io.FileIO):
-    """A file whose errors name it as the user did, and say what to do."""
+    """A file whose errors use the name that the user gave, and say what to do."""
 
     def __init__(self, path: Path, mode: str, name: str) -> None:
         self._name = name
@@ -240,12 +239,12 @@ class _Output(io.FileIO):
         try:
             return int(super().write(data))
         except OSError as error:
-            # Formats that write an end when they are closed need not fail once more.
+            # Formats that write an end when they are closed need not fail again.
             self.give_up()
             raise self._explained(error) from None
 
     def give_up(self) -> None:
-        """Write no more: what is left in buffers belongs to a file that will not be."""
+        """Discard further writes: the data in buffers belongs to a file that will not exist."""
         self._given_up = True
 
     def _explained(self, error: OSError) -> OSError:

@@ -1,5 +1,5 @@
-"""The disk below every file that bitweigh keeps: plain files only, whole or not at all.
+"""Access to the disk for every file that bitweigh stores: plain files, complete or absent.
 
-A path that a caller gives may be a link, or lead through some: it is resolved once, by `resolved`.
-Nothing below it is followed.
+A path from a caller may be a link or lead through links: `resolved` resolves it once. No link below
+it is followed.
 """

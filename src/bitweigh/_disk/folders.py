@@ -1,18 +1,18 @@
-"""Folders that one saves to at a time: made where they are missing, locked, left as they were.
+"""Folders that one save at a time may write to: created if missing, and locked.
 
-`take` and `let_go` are called so that a Ctrl-C at any moment leaves no lock behind:
+`acquire` and `release` are called so that a Ctrl-C at any moment leaves no lock behind:
 
-    held = HeldFolder(path)
+    folder = LockedFolder(path)
     try:
         try:
-            held.take()
+            folder.acquire()
             ...
         finally:
-            held.let_go()
+            folder.release()
     finally:
-        held.let_go()
+        folder.release()
 
-Nothing is taken before the first `try`, and an interrupt that ends one `let_go` leaves the other.
+Nothing is acquired before the first `try`, and if an interrupt ends one `release`, the other runs.
 """
 
 from __future__ import annotations
@@ -31,178 +31,180 @@ from bitweigh._disk.writing import sync_folder
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where two processes must not save to one folder at a time
+except ImportError:  # Windows, where two processes must not save to the same folder at a time
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["FolderLock", "HeldFolder", "held", "undisturbed"]
+__all__ = ["FolderLock", "LockedFolder", "locked_folder", "read_between_saves"]
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _ATTEMPTS = 10
 _FOLDER = os.O_RDONLY | NO_FOLLOW | getattr(os, "O_DIRECTORY", 0)
 
 
 class FolderLock:
-    """An flock on a folder that is there. It ends with the process, however that ends."""
+    """An flock on an existing folder. The lock ends with the process, however that ends."""
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
-        """Shared locks exclude only others that are not; nothing is taken yet."""
+        """Create a lock without acquiring it; shared locks exclude only exclusive ones."""
         self.path = path
         self._shared = shared
         self._files: list[int] = []
         self._thread = 0
         self._is_inner = False
 
-    def take(self) -> int:
-        """Wait for the lock and return the open folder.
+    def acquire(self) -> int:
+        """Wait for the lock and return the descriptor of the open folder.
 
         A thread that has the lock of a folder gets it again, whatever path leads there.
         """
         self._thread = threading.get_ident()
         while True:
             with _opening:
-                _taken.add(self)
-                # In one call: no interrupt comes between opening the folder and keeping its number.
+                _locks.add(self)
+                # One call, so that no interrupt comes between opening the folder and storing its
+                # descriptor.
                 self._files.extend(map(os.open, [self.path], [_FOLDER]))
             (file,) = self._files
             if fcntl is None:
                 return file
-            outer = self._taken_here()
+            outer = self._outer_file()
             self._is_inner = outer is not None
             if outer is not None:
-                # Through the same open folder as before, where a lock never waits for itself.
+                # Through the descriptor of the outer lock: a lock never waits for itself.
                 fcntl.flock(outer, fcntl.LOCK_EX)
                 return file
             fcntl.flock(file, fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX)
-            # The last holder of the lock may have removed the folder, and someone made another.
+            # The previous owner of the lock may have removed the folder, and a new one may exist.
             if os.path.samestat(os.fstat(file), self.path.lstat()):
                 return file
-            self.let_go()
+            self.release()
 
-    def let_go(self) -> None:
-        """Release what was taken, if anything was; may be called again."""
+    def release(self) -> None:
+        """Release the lock if it was acquired; may be called again."""
         if self._files and fcntl is not None:
             fcntl.flock(self._files[0], fcntl.LOCK_UN)
         self._close()
         with _opening:
-            _taken.discard(self)
+            _locks.discard(self)
 
     def __del__(self) -> None:
-        """Release what nobody can release any more."""
+        """Close the folder, which releases a lock that nothing else can release."""
         self._close()
 
     def _close(self) -> None:
         if self._files:
-            # In one call: the number is neither lost nor closed twice.
+            # One call, so that the descriptor is neither lost nor closed twice.
             list(map(os.close, map(self._files.pop, [0])))
 
-    def _taken_here(self) -> int | None:
-        """The folder as this thread has opened it before to take its lock."""
+    def _outer_file(self) -> int | None:
+        """The descriptor through which this thread already locks the same folder, or None."""
         with _opening:
-            others = [lock for lock in _taken if lock is not self and not lock._is_inner]
-        own = os.fstat(self._files[0])
+            others = [lock for lock in _locks if lock is not self and not lock._is_inner]
+        folder = os.fstat(self._files[0])
         files = [file for lock in others if lock._thread == self._thread for file in lock._files]
-        return next((file for file in files if os.path.samestat(own, os.fstat(file))), None)
+        return next((file for file in files if os.path.samestat(folder, os.fstat(file))), None)
 
 
-class HeldFolder:
-    """A folder to save to: locked, and made if it was missing."""
+class LockedFolder:
+    """A folder to save to: locked, and created if it is missing."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is made or taken yet."""
+        """Remember the path; nothing is created or locked yet."""
         self.path = path
         self._lock = FolderLock(path)
-        self._made: list[Path] = []  # the lowest first
+        self._created: list[Path] = []  # deepest first
 
-    def take(self) -> int:
-        """Make the folder and those above it that are missing, and wait for its lock.
+    def acquire(self) -> int:
+        """Create the folder and its missing parents, and wait for its lock.
 
-        Raises FileExistsError where there is something else than a folder.
+        Returns the descriptor of the open folder. Raises FileExistsError if the path leads to
+        something other than a folder.
         """
         while True:
-            self._make()
+            self._create()
             try:
-                return self._lock.take()
+                return self._lock.acquire()
             except FileNotFoundError:
-                # Another save has failed, and has removed the folder that it had made.
-                self._lock.let_go()
+                # Another save has failed, and has removed the folder that it had created.
+                self._lock.release()
 
-    def let_go(self) -> None:
-        """Remove the folders that were made and have nothing in them; release the lock."""
+    def release(self) -> None:
+        """Remove the created folders that are empty, and release the lock."""
         try:
-            # With the lock: somebody who waits for it sees that the folder is gone.
-            for own in self._made:
+            # While locked, so that whoever waits for the lock sees that the folder is gone.
+            for folder in self._created:
                 with contextlib.suppress(OSError):
-                    own.rmdir()
+                    folder.rmdir()
         finally:
-            self._lock.let_go()
+            self._lock.release()
 
-    def _make(self) -> None:
-        missing = [own for own in (self.path, *self.path.parents) if not os.path.lexists(own)]
-        for own in reversed(missing):
-            # Before it is made: an interrupt right after that must find it here.
-            self._made.insert(0, own)
+    def _create(self) -> None:
+        missing = [path for path in (self.path, *self.path.parents) if not os.path.lexists(path)]
+        for folder in reversed(missing):
+            # Recorded first, so that an interrupt right after `mkdir` finds it here.
+            self._created.insert(0, folder)
             try:
-                own.mkdir()
+                folder.mkdir()
             except FileExistsError:
-                self._made.remove(own)
-        for own in missing:
-            sync_folder(own.parent)
+                self._created.remove(folder)
+        for folder in missing:
+            sync_folder(folder.parent)
         with contextlib.suppress(FileNotFoundError):
-            self._refuse_others()
+            self._refuse_unless_folder()
 
-    def _refuse_others(self) -> None:
-        found = kind_of(self.path)
-        if found != "a folder":
-            reason = f"is {found or 'a file'}, not the folder of an index"
+    def _refuse_unless_folder(self) -> None:
+        kind = kind_of(self.path)
+        if kind != "a folder":
+            reason = f"is {kind or 'a file'}, not the folder of an index"
             raise FileExistsError(errno.EEXIST, reason, str(self.path))
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[int]:
-    """Hold a folder meanwhile: others who want to save to it wait, this thread does not."""
-    folder = HeldFolder(path)
+def locked_folder(path: Path) -> Iterator[int]:
+    """Lock a folder: other threads and processes wait to save to it, this thread does not."""
+    folder = LockedFolder(path)
     try:
-        yield folder.take()
+        yield folder.acquire()
     finally:
-        folder.let_go()
+        folder.release()
 
 
-def undisturbed(folder: Path, attempt: Callable[[], Found | None]) -> Found:
-    """What `attempt` reads from a folder; None says that a save has come in between.
+def read_between_saves(folder: Path, attempt: Callable[[], Result | None]) -> Result:
+    """The result of `attempt`, which returns None if a save interfered and is then repeated.
 
-    The last of several attempts keeps saves from coming, with a lock that others who read share.
+    The last of several attempts keeps saves out with a lock that readers share.
     """
     for _ in range(_ATTEMPTS - 1):
-        found = attempt()
-        if found is not None:
-            return found
+        result = attempt()
+        if result is not None:
+            return result
     lock = FolderLock(folder, shared=True)
     try:
         try:
-            # Without, where the file system has no locks.
+            # Some file systems have no locks; then the last attempt does without.
             with contextlib.suppress(OSError):
-                lock.take()
-            found = attempt()
+                lock.acquire()
+            result = attempt()
         finally:
-            lock.let_go()
+            lock.release()
     finally:
-        lock.let_go()
-    if found is None:
+        lock.release()
+    if result is None:
         raise OSError(f"{folder} is being saved to faster than it can be read")
-    return found
+    return result
 
 
-# A fork copies open folders, and a lock lasts until every copy is closed: also when the process
-# that took it was killed. So a child closes its copies. No folder is opened during a fork, so that
-# it knows all of them.
+# A fork copies open folders, and a lock lasts until every copy is closed, even if the process that
+# acquired it was killed. So a child closes its copies. No folder is opened during a fork, so the
+# child knows all of them.
 _opening = threading.RLock()
-_taken: weakref.WeakSet[FolderLock] = weakref.WeakSet()
+_locks: weakref.WeakSet[FolderLock] = weakref.WeakSet()
 
 
 def _close_copies() -> None:
     try:
-        for lock in list(_taken):
+        for lock in list(_locks):
             lock._close()
     finally:
         _opening.release()

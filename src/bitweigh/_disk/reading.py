@@ -1,7 +1,7 @@
-"""Opening files that may be anything: plain ones are read as far as they are said to go.
+"""Reading files that may be anything: only plain files are read, and only up to a known size.
 
-A link, a pipe, a device or a folder in the place of a file is refused. None of them is read, waited
-for or followed.
+A link, pipe, device or folder in the place of a file is refused. None of them is read, waited for
+or followed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = [
     "watched",
 ]
 
-# What is read, hashed or written between two looks at Ctrl-C.
+# Bytes that are read, hashed or written between two checks for Ctrl-C.
 PIECE_BYTES = 1 << 24
-# Windows has neither: there a pipe is not in the file system, and `kind_of` alone finds links.
+# Windows has neither flag: there pipes are not in the file system, and only `kind_of` finds links.
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _READ = os.O_RDONLY | NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _KINDS = {
@@ -44,13 +44,13 @@ _KINDS = {
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
-    """The path without the links that it leads through; as it was given if there are none."""
+    """The path with all links resolved; unchanged if it leads through none."""
     real = os.path.realpath(path)
     return Path(path) if real == str(Path(path).absolute()) else Path(real)
 
 
 def kind_of(path: Path) -> str:
-    """What is there, "" for a plain file; raises FileNotFoundError where there is nothing."""
+    """The kind of file at a path, "" for a plain one; raises FileNotFoundError if there is none."""
     return _kind(path.lstat().st_mode)
 
 
@@ -60,27 +60,27 @@ def _kind(mode: int) -> str:
 
 def open_plain(path: Path) -> io.FileIO:
     """Open a file for reading; raises CorruptFileError for anything but a plain file."""
-    # Not even opened: that alone does something to some devices.
-    found = kind_of(path)
-    if not found:
+    # Checked before opening, which has side effects on some devices.
+    kind = kind_of(path)
+    if not kind:
         try:
-            # In one call: no interrupt comes before there is something that closes the file.
+            # One call, so that no interrupt comes before an object owns the open file.
             file = next(map(io.FileIO, map(os.open, [path], [_READ])))
         except OSError as error:
-            # It was replaced by a link or a folder just now.
+            # A link or a folder has replaced it since.
             if error.errno not in (errno.ELOOP, errno.EISDIR):
                 raise
-            found = kind_of(path)
+            kind = kind_of(path)
         else:
-            found = _kind(os.fstat(file.fileno()).st_mode)
-            if not found:
+            kind = _kind(os.fstat(file.fileno()).st_mode)
+            if not kind:
                 return file
             file.close()
-    raise CorruptFileError(path, f"must be a plain file, is {found or 'being replaced'}")
+    raise CorruptFileError(path, f"must be a plain file, is {kind or 'being replaced'}")
 
 
 def pieces(file: io.FileIO, size: int, path: Path) -> Iterator[bytes]:
-    """The next `size` bytes, some at a time; raises CorruptFileError where there are fewer."""
+    """The next `size` bytes in pieces; raises CorruptFileError if the file has fewer."""
     while size:
         piece = file.read(min(size, PIECE_BYTES))
         if not piece:
@@ -89,34 +89,35 @@ def pieces(file: io.FileIO, size: int, path: Path) -> Iterator[bytes]:
         yield piece
 
 
-def read_plain(path: Path, most_bytes: int) -> bytes:
-    """All of a file; raises CorruptFileError for one that has more bytes than that."""
+def read_plain(path: Path, max_bytes: int) -> bytes:
+    """All bytes of a file; raises CorruptFileError if there are more than `max_bytes`."""
     with open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > most_bytes:
-            raise CorruptFileError(path, f"must have at most {most_bytes} bytes, has {size}")
+        if size > max_bytes:
+            raise CorruptFileError(path, f"must have at most {max_bytes} bytes, has {size}")
         return b"".join(pieces(file, size, path))
 
 
 def head_of(path: Path, n_bytes: int) -> bytes:
-    """How a file begins."""
+    """The first `n_bytes` of a file, or all of a shorter one."""
     with open_plain(path) as file:
         return b"".join(pieces(file, min(n_bytes, os.fstat(file.fileno()).st_size), path))
 
 
 @contextlib.contextmanager
 def watched(path: Path) -> Iterator[Callable[[], bool]]:
-    """Tells whether a file that is only ever replaced by renaming has been there all the time.
+    """Yield a function that tells whether a file has been in place since the context was entered.
 
-    It is held open, so that no other file can get its number: one that has the number is the same.
+    For files that are only ever replaced by renaming. The file stays open, so that no other file
+    can get its inode number: the same number means the same file.
     """
     with open_plain(path) as file:
-        own = os.fstat(file.fileno())
+        opened = os.fstat(file.fileno())
 
-        def is_there() -> bool:
+        def is_still_there() -> bool:
             try:
-                return os.path.samestat(own, path.lstat())
+                return os.path.samestat(opened, path.lstat())
             except FileNotFoundError:
                 return False
 
-        yield is_there
+        yield is_still_there

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written under another name, synced, renamed."""
+"""Writing files so that they are complete or absent: under another name, synced, then renamed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from bitweigh._disk.reading import PIECE_BYTES, kind_of
 
 __all__ = ["refuse_unless_plain", "sync_folder", "temporary_of", "write_file", "write_synced"]
 
-# Synced at once: a Ctrl-C waits for a sync to end.
+# Bytes between two syncs. It is limited because Ctrl-C waits for a sync to end.
 SYNC_BYTES = 1 << 25
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names of a folder are on the disk."""
+    """Wait until the names in a folder are on disk."""
     directory: list[int] = []
     try:
-        # In one call: no interrupt comes between opening the folder and keeping its number.
+        # One call, so that no interrupt comes between opening the folder and storing its
+        # descriptor.
         directory.extend(map(os.open, [folder], [os.O_RDONLY]))
         os.fsync(directory[0])
     finally:
@@ -29,18 +30,18 @@ def sync_folder(folder: Path) -> None:
 
 
 def temporary_of(name: str) -> str:
-    """What a file is called while it is written."""
+    """The name of a file while it is being written."""
     return f"{name}.tmp"
 
 
 def write_file(path: Path, data: Iterable[memoryview]) -> None:
     """Write a file in one step: whoever reads it finds the old one or the new one.
 
-    Raises FileExistsError where there is anything but a plain file: not /dev/null, where root would
-    replace the device.
+    Raises FileExistsError if the path leads to anything but a plain file, such as /dev/null, where
+    root would replace the device.
     """
     refuse_unless_plain(path)
-    # A name that no other thread or process writes to.
+    # No other thread or process writes to this name.
     unique = f"{path.name}.{os.getpid()}-{threading.get_ident()}"
     try:
         write_synced(path.parent, unique, data).replace(path)
@@ -51,7 +52,7 @@ def write_file(path: Path, data: Iterable[memoryview]) -> None:
 
 
 def write_synced(folder: Path, name: str, data: Iterable[memoryview]) -> Path:
-    """Write what is to become a file of this name, and sync it."""
+    """Write and sync the temporary file for this name, and return its path."""
     temporary = folder / temporary_of(name)
     with _open_new(temporary) as file:
         unsynced = 0
@@ -66,22 +67,22 @@ def write_synced(folder: Path, name: str, data: Iterable[memoryview]) -> Path:
 
 
 def refuse_unless_plain(path: Path) -> None:
-    """Raise FileExistsError where a link, a pipe, a device or a folder has the name of a file."""
+    """Raise FileExistsError if the path is a link, a pipe, a device or a folder."""
     try:
-        found = kind_of(path)
+        kind = kind_of(path)
     except FileNotFoundError:
         return
-    if found:
-        reason = f"must be a plain file to be replaced, is {found}: remove it first"
+    if kind:
+        reason = f"must be a plain file to be replaced, is {kind}: remove it first"
         raise FileExistsError(errno.EEXIST, reason, str(path))
 
 
 def _open_new(path: Path) -> io.FileIO:
-    """A new file, never one that was there, nor one that a link leads to."""
+    """Create and open a file: never an existing one, nor one that a link leads to."""
     try:
         return io.FileIO(path, "x")
     except FileExistsError:
-        # What a killed save has left.
+        # A save that was killed left it behind.
         refuse_unless_plain(path)
         path.unlink(missing_ok=True)
         return io.FileIO(path, "x")

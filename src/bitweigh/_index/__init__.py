@@ -1,1 +1,1 @@
-"""What Index is made of: immutable segments, their bands, the state they form, its searches."""
+"""The internals of Index: immutable segments, their bands, the state they form, its searches."""

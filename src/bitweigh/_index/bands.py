@@ -1,7 +1,7 @@
-"""Bands of a segment: which bits each is keyed by, and building them.
+"""Bands of a segment: choosing the bits that each is keyed by, and building them.
 
-A band holds the rows of its segment again, in ascending order of a key made of some bits of the
-code, so that the rows with a given key lie side by side. See docs/how-it-works.md.
+A band is a copy of the rows of its segment, sorted by a key of selected bits of the code, so that
+rows with the same key lie side by side. See docs/how-it-works.md.
 """
 
 from __future__ import annotations
@@ -37,28 +37,29 @@ BandLayout = tuple[BitNumbers, ...]
 """The bits of each band."""
 
 BLOCK_ROWS = 32
-# Rows sampled to see which bits depend on each other; longer codes take bits in order.
+# Rows sampled to estimate which bits depend on each other.
 SAMPLE_ROWS = 8192
+# The bits of longer codes are assigned to bands in order, without a sample.
 MAX_SPREAD_BITS = 2048
-# Memory that bands may take by default: max copies of the codes, and a share of free memory.
+# Default limits on the memory of bands: copies of the codes, and a share of free memory.
 MAX_COPIES = 16
 FREE_SHARE = 0.5
 # Bytes of a row number.
 ROW_BYTES = 4
-# Fewer rows are sorted faster than a thread starts.
+# Fewer rows are sorted in less time than a thread takes to start.
 THREADED_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Band:
-    """The arrays of one band; the first has the segment's own order and blocks."""
+    """The arrays of one band; the first band shares the order and blocks of its segment."""
 
     bits: BitNumbers
-    """Bit j of a key is this bit of the code."""
+    """Bit j of a key is bit ``bits[j]`` of the code."""
     starts: NDArray[np.uint32]
     """starts[key] is the first position of the key's rows; the last entry is the number of rows."""
     rows: Rows | None
-    """rows[position] is the row there; None where positions are rows."""
+    """rows[position] is the row at that position; None for the first band, where they are equal."""
     blocks: NDArray[np.uint8]
     core: _core.Band = field(init=False)
 
@@ -70,42 +71,44 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class BandOptions:
-    """What a caller asks of bands; None means the default."""
+    """The caller's settings for bands; None means the default."""
 
     bands: int | None = None
     """Number of bands."""
     band_bits: int | None = None
     """Bits of each band."""
     memory_limit: int | None = None
-    """Max bytes of an index with its bands."""
+    """The most bytes of an index, bands included."""
 
-    def shape(self, n: int, n_bits: int, id_bytes: int = 8, others: int = 0) -> tuple[int, int]:
+    def shape(
+        self, n: int, n_bits: int, id_bytes: int = 8, other_bytes: int = 0
+    ) -> tuple[int, int]:
         """Number of bands and bits of each for n rows; (0, 0) if there is no memory for any.
 
-        An id takes `id_bytes`, and the rest of the index `others` bytes.
+        An id takes `id_bytes`, and the rest of the index takes `other_bytes`.
         """
-        count, width = self.wanted(n, n_bits)
-        # The first band takes its directory only: its rows are the segment's own.
+        count, width = self.ideal_shape(n, n_bits)
+        # The first band needs only its directory: its rows are those of the segment.
         directory = 4 * 2**width + 4
         codes = -(-n // BLOCK_ROWS) * BLOCK_ROWS * ((n_bits + 7) // 8)
         band = codes + ROW_BYTES * n + directory
         if self.memory_limit is not None:
-            # With the look-up of ids, which a segment in the order of a band needs.
+            # Includes the lookup of ids, which a segment in the order of a band needs.
             minimum = codes + n * (id_bytes + ROW_BYTES) + directory
-            spare = self.memory_limit - others - minimum
+            spare = self.memory_limit - other_bytes - minimum
         elif self.bands is None:
             spare = int(free_memory() * FREE_SHARE) - directory
         else:
             return count, width
         return (0, 0) if spare < 0 else (min(count, 1 + spare // band), width)
 
-    def wanted(self, n: int, n_bits: int) -> tuple[int, int]:
-        """Number of bands and bits of each, if there is memory for them.
+    def ideal_shape(self, n: int, n_bits: int) -> tuple[int, int]:
+        """Number of bands and bits of each, given enough memory.
 
-        About 16 rows share a key if rows are spread evenly, or 4 where codes are long: there that
-        is as fast as more bands and takes less memory. Where covering all bits would take more
-        copies than the default allows, keys are longer, down to one row each: a bit that no band
-        covers does not help.
+        If rows are spread evenly, about 16 share a key, or 4 if codes are long: for these that is
+        as fast as more bands and takes less memory. If covering all bits would take more copies
+        than the default allows, keys are longer, down to one row each: a bit that no band covers
+        does not help.
         """
         spread = round(log2(max(n, 2)))
         max_width = min(n_bits, _core.max_band_bits)
@@ -120,14 +123,14 @@ class BandOptions:
 
 
 def layout_of(codes: Codes, n_bits: int, bitorder: BitOrder, count: int, width: int) -> BandLayout:
-    """The bits of each of `count` bands of at most `width` bits, for these rows."""
+    """The bits of each of `count` bands, at most `width` bits each, for these codes."""
     if count == 1 or n_bits > MAX_SPREAD_BITS:
         return contiguous_layout(n_bits, count, width)
     return spread_layout(codes, n_bits, count, width, bitorder)
 
 
 def contiguous_layout(n_bits: int, count: int, width: int) -> BandLayout:
-    """`count` bands of at most `width` adjacent bits, spread evenly over the code."""
+    """`count` bands of at most `width` adjacent bits each, spread evenly over the code."""
     edges = np.linspace(0, n_bits, count + 1).astype(int)
     return tuple(
         np.arange(first, min(last, first + width), dtype=np.uint16)
@@ -140,10 +143,10 @@ def spread_layout(
 ) -> BandLayout:
     """`count` bands of `width` bits, chosen so that the bits of a band depend little on each other.
 
-    Bits that depend on each other waste keys: some never occur, and others have too many rows. The
-    table in docs/tuning.md has the effect on speed. The bits that vary most are taken first, each
-    for the band whose bits it is least correlated with, in a sample; those that vary least are left
-    out where not all are wanted.
+    Bits that depend on each other waste keys: some keys never occur, and others have too many rows.
+    The table in docs/tuning.md shows the effect on speed. Bits are assigned in descending order of
+    variance, each to the band whose bits it correlates least with in a sample of the rows. If not
+    all bits are used, those that vary least are left out.
     """
     rows = np.random.default_rng(0).choice(len(codes), min(len(codes), SAMPLE_ROWS), replace=False)
     bits = np.unpackbits(codes[rows], axis=1, count=n_bits, bitorder=bitorder).astype(np.float32)
@@ -153,8 +156,8 @@ def spread_layout(
     squared = np.square(bits.T @ bits / len(bits))
     bands: list[list[int]] = [[] for _ in range(count)]
     room = min(width, -(-n_bits // count))
-    # shared[band, bit]: how much a bit depends on those in the band. A sample gives a few digits;
-    # among equals the emptier band is taken.
+    # shared[band, bit]: how much a bit depends on those in the band. A sample is good for a few
+    # digits only; ties go to the emptier band.
     shared = np.zeros((count, n_bits), dtype=np.float32)
     sizes = np.zeros(count, dtype=np.int64)
     for bit in np.argsort(-spreads, kind="stable")[: count * width].tolist():
@@ -168,15 +171,15 @@ def spread_layout(
 
 
 def first_order(codes: Codes, layout: BandLayout, bitorder: BitOrder) -> Rows:
-    """The rows in the order of the first band."""
+    """The row numbers in the order of the first band."""
     return sorted_by_band(codes, layout[0], bitorder)[1]
 
 
 def rows_of(values: Codes, rows: Rows) -> Codes:
     """``values[rows]`` for values (n, n_bytes), interruptible by Ctrl-C."""
-    taken = np.empty((len(rows), values.shape[1]), dtype=np.uint8)
-    _core.take_rows(values, rows, taken)
-    return taken
+    selected = np.empty((len(rows), values.shape[1]), dtype=np.uint8)
+    _core.take_rows(values, rows, selected)
+    return selected
 
 
 def build_bands(
@@ -186,7 +189,7 @@ def build_bands(
     bitorder: BitOrder,
     threads: int | None = None,
 ) -> tuple[Band, ...]:
-    """The bands of codes that are in the order of the first one, packed as `blocks`."""
+    """The bands of codes that are sorted by the first band; `blocks` are the same codes packed."""
     if not layout:
         return ()
     stop = _core.Stop()
@@ -207,7 +210,7 @@ def build_bands(
             [band.result() for band in [pool.submit(build, i) for i in range(len(layout))]]
         )
     finally:
-        # Ctrl-C is seen by this thread alone: this tells the others. Without one they have ended.
+        # Only this thread sees Ctrl-C, so it stops the others. Without Ctrl-C they have ended.
         stop.set()
         pool.shutdown(cancel_futures=True)
 
@@ -215,7 +218,7 @@ def build_bands(
 def sorted_by_band(
     codes: Codes, bits: BitNumbers, bitorder: BitOrder, stop: _core.Stop | None = None
 ) -> tuple[NDArray[np.uint32], Rows]:
-    """Where the rows of each key start, and the rows in ascending key."""
+    """The position where the rows of each key start, and the row numbers in ascending key."""
     starts = np.empty(2 ** len(bits) + 1, dtype=np.uint32)
     rows = np.empty(len(codes), dtype=np.uint32)
     _core.sort_band(codes, bits, bitorder, starts, rows, stop)

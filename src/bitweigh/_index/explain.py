@@ -1,4 +1,4 @@
-"""Why a search was done the way it was, and what it did, for people and for programs."""
+"""Explanations of a search: its plan, the reason and the counters, for people and programs."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["Explanation", "SegmentFacts", "explanation_of"]
 
 @dataclass(frozen=True, slots=True)
 class SegmentFacts:
-    """One part of an index."""
+    """Facts about one segment of an index."""
 
     rows: int
     removed_rows: int
-    """Not counted in `rows`; `Index.compact` lets go of them."""
+    """Removed rows that are still stored, not counted in `rows`; `Index.compact` drops them."""
     bands: int
     wanted_bands: int
-    """As many as there would be with more memory."""
+    """Bands that the segment would have if there were enough memory."""
     band_bits: int
-    """Of the widest band; 0 without bands."""
+    """Bits of the widest band; 0 without bands."""
     covered_bits: int
-    """Bits of the code that are in some band."""
+    """Bits of the code that belong to a band."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What `Index.explain` returns; `str` of it is for reading."""
+    """The result of `Index.explain`; ``str(explanation)`` is text for people."""
 
     plan: str
     """ "scan", "probe", or "probe, then scan"."""
@@ -41,20 +41,20 @@ class Explanation:
     n_bits: int
     segments: tuple[SegmentFacts, ...]
     predicted_us: float
-    """Microseconds that probing was estimated to take; 0 where nothing was probed."""
+    """Microseconds that probing was estimated to take; 0 if nothing was probed."""
     scan_us: float
     """Microseconds that scanning instead was estimated to take."""
     engine_us: float
-    """Microseconds that the search took, by the clock."""
+    """Microseconds that the search took, measured."""
     counters: dict[str, int]
-    """What it did, as in `SearchStats`."""
+    """The counters of `SearchStats`, without the times."""
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it in plain types, for JSON."""
+        """Convert to plain types, for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
-        """A few lines for a terminal."""
+        """Return a few lines of text for a terminal."""
         rows = sum(facts.rows for facts in self.segments)
         lines = [
             f"{self.plan}: {self.reason}",
@@ -113,7 +113,7 @@ def _facts(part: LiveSegment, policy: SegmentPolicy) -> SegmentFacts:
         rows=len(part),
         removed_rows=part.removed_rows,
         bands=len(widths),
-        wanted_bands=policy.band_options.wanted(len(part.segment), policy.n_bits)[0],
+        wanted_bands=policy.band_options.ideal_shape(len(part.segment), policy.n_bits)[0],
         band_bits=max(widths, default=0),
         covered_bits=sum(widths),
     )
@@ -141,7 +141,7 @@ def _plan(
 
 def _why_unbanded(reason: Unbanded, policy: SegmentPolicy) -> str:
     if reason == "small":
-        return f"scanning fewer than {policy.banded_rows:,} codes is as fast; build() builds some"
+        return f"scanning fewer than {policy.banded_rows:,} codes is as fast; build() builds them"
     if reason == "manual":
         return "build='manual', and build() has not been called since these codes were added"
     if reason == "memory_limit":

@@ -1,7 +1,7 @@
-"""Filters: which rows a search may return, from ids or flags that a caller gives.
+"""Filters: which rows a search may return, from the ids or flags of the caller.
 
-An integer array names ids; those that the index does not have are ignored. A boolean array of
-length L is about the ids 0 to L - 1 and names no other.
+An integer array lists ids; those that the index does not have are ignored. A boolean array of
+length L has a flag for each id from 0 to L - 1; ids from L on count as False.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ __all__ = ["Filter", "as_filter"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filter:
-    """Ids that are named, and whether those or all others are allowed."""
+    """A set of ids, and whether a search may return those or all others."""
 
     ids: Ids | None
     """Ids listed explicitly, or None."""
     flags: NDArray[np.bool_] | None
-    """flags[i] is about id i; None where ids are listed."""
+    """flags[i] is the flag of id i; None if ids are listed."""
     deny: bool
+    """Whether the set is excluded; otherwise only the set is allowed."""
 
     def applied_to(self, segments: _core.SegmentSet) -> _core.SegmentSet:
-        """The segments with only those rows that a search may return."""
+        """The segments restricted to the rows that a search may return."""
         if self.ids is not None:
             return segments.filtered_by_ids(self.ids, self.deny)
         assert self.flags is not None
@@ -38,18 +39,18 @@ class Filter:
     def among(self, ids: Ids) -> NDArray[np.bool_]:
         """Which of these ids a search may return."""
         if self.ids is not None:
-            named = np.isin(ids, self.ids)
+            in_set = np.isin(ids, self.ids)
         else:
             assert self.flags is not None
-            named = np.zeros(len(ids), dtype=np.bool_)
+            in_set = np.zeros(len(ids), dtype=np.bool_)
             within = ids < len(self.flags)
-            named[within] = self.flags[ids[within]]
-        allowed: NDArray[np.bool_] = named != self.deny
+            in_set[within] = self.flags[ids[within]]
+        allowed: NDArray[np.bool_] = in_set != self.deny
         return allowed
 
 
 def as_filter(allow: ArrayLike | None, deny: ArrayLike | None) -> Filter | None:
-    """The filter that a caller asks for, None for none."""
+    """The filter for the arguments `allow` and `deny`; None if both are None."""
     if allow is None and deny is None:
         return None
     if allow is not None and deny is not None:

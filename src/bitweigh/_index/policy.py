@@ -1,6 +1,6 @@
 """When tails become segments, segments merge, and segments get bands. Affects speed only.
 
-Every step makes a new state from an old one; whoever holds the old one keeps what they see.
+Every step returns a new state; whoever holds the old one keeps seeing the same rows.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = ["SegmentPolicy"]
 
 _LARGEST_ID = np.iinfo(np.int64).max
 
-Rows = tuple[Codes, Ids]
+CodesAndIds = tuple[Codes, Ids]
 
 
 @dataclass(slots=True)
 class SegmentPolicy:
-    """Sizes at which rows move on, and whether that builds bands."""
+    """Sizes at which tails become segments and segments get bands, and whether they do."""
 
     n_bits: int
     bitorder: BitOrder
@@ -34,18 +34,18 @@ class SegmentPolicy:
     tail_rows: int = 1 << 10
     """Rows at which a tail becomes a segment."""
     segment_rows: int = _core.max_segment_rows - 1
-    """Max rows of a segment."""
+    """The most rows of a segment."""
     banded_rows: int = 0
-    """Min rows of a segment that gets bands without being asked for; fewer are soon scanned."""
+    """The fewest rows of a segment that gets bands automatically; fewer are scanned quickly."""
 
     def __post_init__(self) -> None:
-        """Build bands from a mebibyte of codes on, which takes 25 us to scan."""
+        """Set the default of `banded_rows`: a mebibyte of codes, which takes 25 us to scan."""
         self.banded_rows = self.banded_rows or (1 << 20) // ((self.n_bits + 7) // 8)
 
     def with_rows(self, state: State, codes: Codes, ids: Ids | None) -> State:
-        """The state with these rows added, n >= 1; without ids they get the next ones.
+        """The state with these rows added, n >= 1; without ids they are numbered from `next_id`.
 
-        Ids are distinct and none is in the state.
+        The ids must be distinct, and none may be in the state.
         """
         if ids is None:
             ids = _ids_from(state.next_id, len(codes))
@@ -63,57 +63,57 @@ class SegmentPolicy:
         while segments and self._merges(segments[-1], rows):
             rows += len(segments[-1])
             pieces.append(segments.pop().codes_and_ids())
-        made = self._sealed(_joined(pieces), _bytes_of(segments))
-        return State((*segments, *made), None, next_id)
+        new_segments = self._sealed(_joined(pieces), _bytes_of(segments))
+        return State((*segments, *new_segments), None, next_id)
 
     def with_bands(
         self, state: State, *, rebuild: bool = False, threads: int | None = None
     ) -> State:
-        """The state with bands for all parts, as far as there is memory.
+        """The state with bands for all parts, as far as memory allows.
 
-        Parts that have bands keep them unless they are to be rebuilt.
+        Parts that have bands keep them unless `rebuild`.
         """
         parts = list(state.parts())
         total = _bytes_of(parts)
         for number, part in enumerate(parts):
             if rebuild or not part.segment.bands:
-                others = total - part.memory().total
-                parts[number] = self._banded(part, others, threads)
-                total = others + parts[number].memory().total
+                other_bytes = total - part.memory().total
+                parts[number] = self._banded(part, other_bytes, threads)
+                total = other_bytes + parts[number].memory().total
         tail = None if state.tail is None else parts.pop(0)
         return State(tuple(parts), tail, state.next_id)
 
     def compacted(self, state: State) -> State:
-        """The state in as few segments as can hold it, without what was removed."""
+        """The state in as few segments as possible, without the removed rows."""
         parts = list(state.parts())
         if not parts or (len(parts) == 1 and not parts[0].removed_rows):
             return state
         had_bands = any(part.segment.bands for part in parts)
-        # The tail is the youngest, and `_joined` wants those first.
+        # `parts` begins with the tail, which is the youngest; the segments follow oldest first.
         youngest_first = parts[:1] + parts[:0:-1] if state.tail else parts[::-1]
         pieces = [part.codes_and_ids() for part in youngest_first]
-        made = self._sealed(_joined(pieces), 0, min_banded_rows=1 if had_bands else None)
-        return State(made, None, state.next_id)
+        segments = self._sealed(_joined(pieces), 0, min_banded_rows=1 if had_bands else None)
+        return State(segments, None, state.next_id)
 
     def _merges(self, segment: LiveSegment, rows: int) -> bool:
-        """Whether a segment is merged with as many younger rows.
+        """Whether a segment is merged with this number of younger rows.
 
         Merging neighbours of similar size copies each row O(log n) times, however small the adds.
-        Bands take longer to build than rows to copy, so those are built again more rarely.
+        Building bands takes longer than copying rows, so segments with bands merge more rarely.
         """
         ratio = 1 if segment.segment.bands else 2
         return len(segment) <= ratio * rows and len(segment) + rows <= self.segment_rows
 
     def _sealed(
-        self, rows: Rows, others: int, *, min_banded_rows: int | None = None
+        self, rows: CodesAndIds, other_bytes: int, *, min_banded_rows: int | None = None
     ) -> tuple[LiveSegment, ...]:
-        """Rows as segments, each as large as can be, with bands where that is the policy.
+        """Rows as segments, each as large as possible, with bands where the policy builds them.
 
-        `others` is how many bytes the rest of the state takes. A caller that wants bands for
-        smaller segments, or in spite of `build`, says from how many rows on.
+        `other_bytes` is the memory of the rest of the state. `min_banded_rows` overrides both
+        `banded_rows` and `build`.
         """
         codes, ids = rows
-        made: list[LiveSegment] = []
+        segments: list[LiveSegment] = []
         for first in range(0, len(ids), self.segment_rows):
             cut = slice(first, first + self.segment_rows)
             piece = codes[cut], ids[cut]
@@ -122,26 +122,28 @@ class SegmentPolicy:
             elif len(piece[1]) < (min_banded_rows or self.banded_rows):
                 segment = self._unbanded(piece, "small")
             else:
-                segment = self._with_bands(piece, others)
-            made.append(LiveSegment(segment))
-            others += made[-1].memory().total
-        return tuple(made)
+                segment = self._with_bands(piece, other_bytes)
+            segments.append(LiveSegment(segment))
+            other_bytes += segments[-1].memory().total
+        return tuple(segments)
 
-    def _unbanded(self, rows: Rows, reason: Unbanded) -> Segment:
+    def _unbanded(self, rows: CodesAndIds, reason: Unbanded) -> Segment:
         return Segment.build(*rows, self.n_bits, unbanded=reason)
 
-    def _banded(self, part: LiveSegment, others: int, threads: int | None) -> LiveSegment:
-        """A part with bands; the part itself where there is no room for any."""
-        # Before the rows are unpacked: there may be no memory for that either.
-        if self._shape(len(part), part.segment.largest_id, others)[0] == 0:
+    def _banded(self, part: LiveSegment, other_bytes: int, threads: int | None) -> LiveSegment:
+        """The part with new bands; if there is no memory for any, it keeps the ones it has."""
+        # Checked before the rows are unpacked: there may be no memory for that either.
+        if self._shape(len(part), part.segment.largest_id, other_bytes)[0] == 0:
             if part.segment.bands:
                 return part
             return replace(part, segment=replace(part.segment, unbanded=self._no_room))
-        return LiveSegment(self._with_bands(part.codes_and_ids(), others, threads))
+        return LiveSegment(self._with_bands(part.codes_and_ids(), other_bytes, threads))
 
-    def _with_bands(self, rows: Rows, others: int, threads: int | None = None) -> Segment:
+    def _with_bands(
+        self, rows: CodesAndIds, other_bytes: int, threads: int | None = None
+    ) -> Segment:
         codes, ids = rows
-        count, width = self._shape(len(ids), int(ids.max()), others)
+        count, width = self._shape(len(ids), int(ids.max()), other_bytes)
         layout: BandLayout = ()
         if count:
             layout = layout_of(codes, self.n_bits, self.bitorder, count, width)
@@ -155,9 +157,10 @@ class SegmentPolicy:
             threads=threads,
         )
 
-    def _shape(self, rows: int, largest_id: int, others: int) -> tuple[int, int]:
-        """How many bands of how many bits there is room for beside so many other bytes."""
-        return self.band_options.shape(rows, self.n_bits, 4 if largest_id < 2**32 else 8, others)
+    def _shape(self, rows: int, largest_id: int, other_bytes: int) -> tuple[int, int]:
+        """Number of bands and bits of each that fit in memory beside `other_bytes`."""
+        id_bytes = 4 if largest_id < 2**32 else 8
+        return self.band_options.shape(rows, self.n_bits, id_bytes, other_bytes)
 
     @property
     def _no_room(self) -> Unbanded:
@@ -168,7 +171,7 @@ def _bytes_of(parts: Iterable[LiveSegment]) -> int:
     return sum(part.memory().total for part in parts)
 
 
-def _joined(youngest_first: list[Rows]) -> Rows:
+def _joined(youngest_first: list[CodesAndIds]) -> CodesAndIds:
     if len(youngest_first) == 1:
         return youngest_first[0]
     oldest_first = youngest_first[::-1]
@@ -180,5 +183,7 @@ def _joined(youngest_first: list[Rows]) -> Rows:
 
 def _ids_from(first: int, n: int) -> Ids:
     if first + n - 1 > _LARGEST_ID:
-        raise ValueError(f"ids must be given: no {n} are left after the largest id {first - 1}")
+        raise ValueError(
+            f"ids must be given: int64 has no room for {n} more after the largest id {first - 1}"
+        )
     return np.arange(first, first + n, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What an index asks of the engine: the nearest rows, those within a radius, one after another."""
+"""Searches in the engine: for the nearest rows, rows within a radius, or rows in order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_LIMIT = 2**62
 
 
 class Request(NamedTuple):
-    """What is searched, with which queries, and how."""
+    """A search for the engine: the segments, the queries and the options."""
 
     engine: _core.Engine
     segments: _core.SegmentSet
@@ -36,7 +36,7 @@ class Request(NamedTuple):
 def search_options(
     method: Method = "auto", threads: int | None = None, limit: int | None = None
 ) -> _core.SearchOptions:
-    """How a caller wants to search, checked."""
+    """The checked arguments of a search as the engine's options."""
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if threads is None:
@@ -47,7 +47,8 @@ def search_options(
     return _engine_options(method, max_threads, threads is None, max_rows)
 
 
-# Kept, since making them takes longer than a short search is prepared. Nobody changes them.
+# Cached: creating options takes longer than the rest of preparing a short search. Nothing changes
+# them later.
 @lru_cache(maxsize=64)
 def _engine_options(
     method: Method, threads: int, cap_threads: bool, limit: int
@@ -82,7 +83,7 @@ def within(request: Request, radii: NDArray[np.float64], stats: bool = False) ->
         distances, ids = engine.range_search(segments, costs, radii, options, lims, counters)
     except _core.TooManyRowsError:
         raise LimitError(f"more than limit = {options.limit} codes are within the radius") from None
-    # The engine's int64 is C's long long, which NumPy tells from its own although they are equal.
+    # The engine's int64 is C's long long, a different type to NumPy than its int64.
     result = RangeResult(lims, distances, ids.view(np.int64))
     if counters is not None:
         result.stats = _stats_of(counters)
@@ -92,8 +93,9 @@ def within(request: Request, radii: NDArray[np.float64], stats: bool = False) ->
 def in_order(request: Request) -> Iterator[tuple[float, int]]:
     """All rows of a single query as (distance, id), nearest first.
 
-    A longer answer begins with the shorter one, so each search continues where the last one ended.
-    Asking for four times as many rows each time costs little more than the last search alone.
+    The answer for a larger k begins with that for a smaller one, so each search continues where the
+    last one ended. With four times as many rows each time, all searches together cost little more
+    than the last one.
     """
     done, k = 0, _FIRST_NEIGHBOURS
     while True:
@@ -106,7 +108,7 @@ def in_order(request: Request) -> Iterator[tuple[float, int]]:
 
 
 def _counters_for(costs: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Room for the counters: (n_counters,) for a single query, else (nq, n_counters)."""
+    """An array for the counters: (n_counters,) for a single query, else (nq, n_counters)."""
     return np.empty((*costs.shape[:-2], _N_COUNTERS), np.int64)
 
 

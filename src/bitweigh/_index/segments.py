@@ -1,7 +1,7 @@
-"""The rows of an index: immutable segments, and what of them was removed.
+"""The rows of an index: immutable segments, and which of their rows were removed.
 
-A segment never changes. A part is a segment with the rows that were removed from it since, and is
-replaced whole: whoever holds one sees the same rows for as long as they like.
+A segment never changes. A part, `LiveSegment`, is a segment with a mask of the rows removed since.
+A removal replaces the part as a whole: whoever holds the old one keeps seeing the same rows.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["COUNTED_IDS_END", "LiveSegment", "Rows", "Segment", "StoredIds", "Un
 
 Rows = NDArray[np.uint32]
 StoredIds = Ids | NDArray[np.uint32] | range
-"""Ids by row: in 32 bits where all of them fit, as a range where each is one more than the last."""
+"""Ids by row: uint32 if all of them fit, a range if each is one more than the one before."""
 
 Unbanded: TypeAlias = Literal["small", "manual", "memory_limit", "free_memory", "stored"]
-"""Why a segment has no bands: too few rows, nobody called `build`, no room, or saved that way."""
+"""Why a segment has no bands: too few rows, no call of `build`, no memory, or saved without."""
 
-# Ids that are not stored end here; see cpp/engine/rows/id_column.h.
+# Ids kept as a range are less than this; see cpp/engine/rows/id_column.h.
 COUNTED_IDS_END = 2**61
 
 
@@ -36,22 +36,22 @@ class Segment:
 
     n_bits: int
     blocks: NDArray[np.uint8]
-    """The codes, byte by byte of 32 rows at a time; the last block is padded with zeros."""
+    """The codes in blocks of 32 rows, each byte by byte; the last block is padded with zeros."""
     ids: StoredIds
     by_id: Rows | None
-    """Rows in ascending id; None where the rows are in that order themselves."""
+    """Row numbers in ascending id; None if the ids are ascending."""
     bands: tuple[Band, ...] = ()
-    """Empty where the segment is only scanned. With bands rows are in the first one's order."""
+    """Empty if the segment is only scanned; otherwise rows are in the order of the first band."""
     unbanded: Unbanded = "stored"
-    """Why there are no bands, where there are none."""
+    """The reason for having no bands; unused if there are any."""
     core: _core.Segment = field(init=False)
 
     def __post_init__(self) -> None:
         """Hand the arrays to the engine, which checks that they fit each other."""
         ids = self.ids
-        given = _core.CountedIds(ids.start, len(ids)) if isinstance(ids, range) else ids
+        core_ids = _core.CountedIds(ids.start, len(ids)) if isinstance(ids, range) else ids
         bands = [band.core for band in self.bands]
-        core = _core.Segment(self.blocks, given, self.by_id, self.n_bits, bands)
+        core = _core.Segment(self.blocks, core_ids, self.by_id, self.n_bits, bands)
         object.__setattr__(self, "core", core)
 
     @classmethod
@@ -66,10 +66,9 @@ class Segment:
         unbanded: Unbanded = "small",
         threads: int | None = None,
     ) -> Segment:
-        """A segment of codes (n, n_bytes), n >= 1, that were checked before. Ids are distinct.
+        """Build a segment of checked codes (n, n_bytes), n >= 1, with distinct ids.
 
-        With a layout the rows are put in the order of its first band; `unbanded` says why there is
-        none.
+        With a layout the rows are sorted by its first band. Without one, `unbanded` is the reason.
         """
         if layout:
             order = first_order(codes, layout, bitorder)
@@ -84,7 +83,7 @@ class Segment:
         return cls(n_bits, blocks, _stored(ids, by_id is None), by_id, bands, unbanded)
 
     def __len__(self) -> int:
-        """Rows."""
+        """Return the number of rows, removed ones included."""
         return len(self.ids)
 
     @property
@@ -92,11 +91,11 @@ class Segment:
         """The largest id in the segment, removed rows included."""
         if self.by_id is None:
             return int(self.ids[-1])
-        # A mapped file may be damaged; then any row is as good as another.
+        # by_id of a damaged mapped file may be out of range; any row will do then.
         return int(self.ids[min(int(self.by_id[-1]), len(self) - 1)])
 
     def memory(self) -> Memory:
-        """Bytes by part."""
+        """Bytes of memory by purpose."""
         beyond_first = [band for band in self.bands if band.rows is not None]
         return Memory(
             codes=self.blocks.nbytes,
@@ -109,13 +108,13 @@ class Segment:
         )
 
     def codes(self, rows: Rows) -> Codes:
-        """The codes of the given rows, (len(rows), n_bytes)."""
+        """The codes of these rows, (len(rows), n_bytes)."""
         codes = np.empty((len(rows), (self.n_bits + 7) // 8), dtype=np.uint8)
         _core.unpack_rows(self.core, rows, codes)
         return codes
 
     def ids_of(self, rows: Rows) -> Ids:
-        """The ids of the given rows."""
+        """The ids of these rows."""
         if isinstance(self.ids, range):
             return rows.astype(np.int64) + self.ids.start
         return self.ids[rows].astype(np.int64, copy=False)
@@ -127,39 +126,39 @@ class LiveSegment:
 
     segment: Segment
     removed: _core.RowMask | None = None
-    """The rows that a search may not return; None where none was removed."""
+    """The rows that a search must not return; None if none was removed."""
 
     def __len__(self) -> int:
-        """Rows that are left."""
+        """Return the number of rows that were not removed."""
         return len(self.segment) - self.removed_rows
 
     @property
     def removed_rows(self) -> int:
-        """How many were removed."""
+        """The number of removed rows."""
         return 0 if self.removed is None else self.removed.denied_rows
 
     def removed_masks(self) -> NDArray[np.uint32]:
-        """By 32 rows, a bit for each: those that were removed."""
+        """A mask for each block of 32 rows; the bits of removed rows are set."""
         masks = np.zeros(-(-len(self.segment) // BLOCK_ROWS), dtype=np.uint32)
         if self.removed is not None:
             self.removed.write_masks(masks)
         return masks
 
     def rows(self) -> Rows:
-        """Those that are left."""
+        """The numbers of the rows that were not removed, ascending."""
         if not self.removed_rows:
             return np.arange(len(self.segment), dtype=np.uint32)
-        left = ~self.removed_masks()
-        flags = np.unpackbits(left.astype("<u4").view(np.uint8), bitorder="little")
+        live = ~self.removed_masks()
+        flags = np.unpackbits(live.astype("<u4").view(np.uint8), bitorder="little")
         return np.flatnonzero(flags[: len(self.segment)]).astype(np.uint32)
 
     def codes_and_ids(self) -> tuple[Codes, Ids]:
-        """All codes and ids that are left, by row."""
+        """The codes and ids of the rows that were not removed, by row."""
         rows = self.rows()
         return self.segment.codes(rows), self.segment.ids_of(rows)
 
     def memory(self) -> Memory:
-        """Bytes by part."""
+        """Bytes of memory by purpose."""
         removed = 0 if self.removed is None else self.removed.nbytes
         return self.segment.memory()._replace(removed=removed)
 

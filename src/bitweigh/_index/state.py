@@ -1,4 +1,4 @@
-"""Everything an index holds at one moment. A state is replaced whole, never changed."""
+"""The contents of an index at one moment. A state is replaced as a whole, never changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["RowLocations", "State"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowLocations:
-    """Where the rows of some ids are."""
+    """The parts and row numbers of ids."""
 
     part_numbers: NDArray[np.int32]
     """Positions in `State.parts`; -1 for an id that the state does not have."""
@@ -33,7 +33,7 @@ class RowLocations:
 
 
 class State:
-    """The parts of an index. No id is in two of them, among the rows that are left."""
+    """The parts of an index. No two rows that were not removed have the same id."""
 
     __slots__ = ("core", "next_id", "rows", "segments", "tail")
 
@@ -57,8 +57,8 @@ class State:
             rows += len(part)
             cores.append(part.segment.core)
             removed.append(part.removed)
-        self.rows: Final = rows  # not counting those that were removed
-        # What a search hands to the engine: made once, since a search may take microseconds.
+        self.rows: Final = rows  # without removed rows
+        # For the engine. Built once per state, since a search may take only microseconds.
         self.core: Final = _core.SegmentSet(cores, removed)
 
     def parts(self) -> Iterator[LiveSegment]:
@@ -68,18 +68,18 @@ class State:
         yield from self.segments
 
     def locate(self, ids: Ids) -> RowLocations:
-        """Where the rows of the given ids are."""
+        """Find the rows of these ids."""
         numbers, rows = np.empty(len(ids), np.int32), np.empty(len(ids), np.uint32)
         self.core.locate(ids, numbers, rows)
         return RowLocations(numbers, rows)
 
-    def without(self, ids: Ids, may_miss: bool = False) -> State:
-        """The state without the rows of these ids; parts that have no row left are dropped.
+    def without(self, ids: Ids, ignore_missing: bool = False) -> State:
+        """The state without the rows of these ids; parts that would be empty are dropped.
 
-        Raises KeyError for the first id that is not in the state, unless that may be.
+        Raises KeyError for the first id that is not in the state, unless `ignore_missing`.
         """
         parts = list(self.parts())
-        for number, removed in self.core.remove(ids, may_miss):
+        for number, removed in self.core.remove(ids, ignore_missing):
             parts[number] = LiveSegment(parts[number].segment, removed)
         tail = None if self.tail is None else parts.pop(0)
         return State(
@@ -100,7 +100,7 @@ class State:
         return codes
 
     def memory(self) -> Memory:
-        """Bytes by part, of all segments together."""
+        """Bytes of memory by purpose, of all parts together."""
         total = Memory(*[0] * len(Memory._fields))
         for part in self.parts():
             total = Memory(*map(sum, zip(total, part.memory(), strict=True)))

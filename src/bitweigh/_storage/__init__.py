@@ -1,4 +1,4 @@
-"""Indexes on disk: folders of files with a manifest, as docs/file-format.md describes them."""
+"""Indexes on disk: folders of files with a manifest, as described in docs/file-format.md."""
 
 from bitweigh._storage.folder import folder_kind
 from bitweigh._storage.formats import FolderKind

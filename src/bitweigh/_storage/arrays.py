@@ -1,7 +1,7 @@
-"""Arrays in files: the table of all kinds that there are, and reading and mapping a file of each.
+"""Arrays in files: the table of all kinds of arrays, and reading and mapping their files.
 
-Writer, reader, verifier and the check of whose a file is all use this table, and a test compares
-it with the one in docs/file-format.md. A file is what NumPy writes, to the last byte.
+Writing, reading, verifying and recognising our files all use this table, and a test compares it
+with the one in docs/file-format.md. A file is identical, byte for byte, to what NumPy writes.
 """
 
 from __future__ import annotations
@@ -50,35 +50,35 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 DAMAGED = "the checksum does not match: the file is damaged"
-_HEADER_BEGINS = b"\x93NUMPY\x01\x00v\x00{'descr': '"
+_HEADER_START = b"\x93NUMPY\x01\x00v\x00{'descr': '"
 _HEADER = re.compile(
-    re.escape(_HEADER_BEGINS) + rb"(.{3})', 'fortran_order': False, 'shape': \(([\d, ]+)\), \} *\n"
+    re.escape(_HEADER_START) + rb"(.{3})', 'fortran_order': False, 'shape': \(([\d, ]+)\), \} *\n"
 )
 _HEADER_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayKind:
-    """What arrays of one kind are like. A file's name begins with the kind."""
+    """The dtype and shape of arrays of one kind. The name of a file begins with its kind."""
 
     ending: ClassVar[str] = "npy"
 
     name: str
     dtypes: tuple[str, ...]
-    """Those it may have, as NumPy writes them."""
+    """The dtypes allowed, as NumPy writes them."""
     lengths: tuple[str, ...]
-    """Its shape, by names of `part_lengths` or of a vector index."""
+    """The names of the lengths in its shape, from `part_lengths` or a vector index."""
     optional: bool = False
-    """Whether it may be missing. Arrays without elements have no file in any case."""
+    """Whether it may be missing. Arrays without elements never have a file."""
 
     def shape(self, lengths: Mapping[str, int]) -> Shape:
-        """The shape that such an array has."""
+        """The shape of an array of this kind."""
         return tuple([lengths[name] for name in self.lengths])
 
     def fits(self, head: bytes, size: int, whole: bool) -> bool:
-        """Whether a file with these first bytes is of this kind; if not whole, begins as one."""
+        """Whether a file with these first bytes is of this kind; if not whole, begins like one."""
         if not whole and size < _HEADER_BYTES:
-            return agrees(head, _HEADER_BEGINS)
+            return agrees(head, _HEADER_START)
         match = _HEADER.fullmatch(head)
         if match is None or match[1].decode("latin-1") not in self.dtypes:
             return False
@@ -102,13 +102,13 @@ VECTOR_KINDS = (
     ArrayKind("vectors", ("<f2", "<f4"), ("vectors", "features")),
     ArrayKind("vector_ids", ("<i8",), ("vectors",)),
 )
-"""Arrays that a vector index has beside its codes."""
+"""Arrays that a vector index has in addition to its codes."""
 
 ARRAY_KINDS = {kind.name: kind for kind in (*PART_KINDS, *VECTOR_KINDS)}
 
 
 def part_lengths(rows: int, n_bits: int, bands: tuple[tuple[int, ...], ...]) -> dict[str, int]:
-    """What the shapes of a part's arrays are made of; `bands` has the bits of each band."""
+    """The named lengths in the shapes of a part's arrays; `bands` has the bits of each band."""
     blocks = -(-rows // BLOCK_ROWS)
     return {
         "rows": rows,
@@ -121,11 +121,11 @@ def part_lengths(rows: int, n_bits: int, bands: tuple[tuple[int, ...], ...]) -> 
 
 @dataclass(frozen=True, slots=True)
 class ArrayFile:
-    """A file with one array, named after what is in it: ``<kind>-<checksum>.npy``."""
+    """A file with one array, named after its content: ``<kind>-<checksum>.npy``."""
 
     name: str
     dtype: str
-    """As NumPy writes it."""
+    """The dtype as NumPy writes it."""
     shape: Shape
 
     @property
@@ -140,26 +140,26 @@ class ArrayFile:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array."""
+        """Size of the array in bytes."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return len(header_of(self.dtype, self.shape)) + self.nbytes
 
     def facts(self) -> dict[str, Any]:
-        """What a manifest says of the file."""
+        """The entry of the file in a manifest."""
         return {"dtype": self.dtype, "shape": list(self.shape)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayData:
-    """An array that makes one file, in pieces that are one after the other there."""
+    """An array for one file, in pieces that follow each other there."""
 
     file: ArrayFile
     pieces: Iterable[Array]
-    """Can be iterated again."""
+    """The pieces in order; can be iterated repeatedly."""
 
     def data(self) -> Iterator[memoryview]:
         """All bytes of the file."""
@@ -171,7 +171,7 @@ class ArrayData:
 def array_data(
     kind: ArrayKind, dtype: np.dtype[Any], pieces: Iterable[Array], lengths: Mapping[str, int]
 ) -> ArrayData:
-    """The file that an array makes. All of it is read, for its name."""
+    """The file for an array. Its name has the checksum, so all of the array is read."""
     stored = dtype.newbyteorder("<").str
     if stored not in kind.dtypes:
         raise TypeError(f"{kind.name} must have dtype {' or '.join(kind.dtypes)}, got {stored}")
@@ -186,9 +186,9 @@ def _bytes_of(array: Array, dtype: str) -> memoryview:
 
 
 def header_of(dtype: str, shape: Shape) -> bytes:
-    """How a .npy file begins: what NumPy writes, to the last byte."""
+    """The header of a .npy file, byte for byte as NumPy writes it."""
     fields = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
-    # Magic number, version and length take 10 bytes; the data begin at a multiple of 64.
+    # Magic number, version and length take 10 bytes; the data starts at a multiple of 64.
     length = -(-(10 + len(fields) + 1) // 64) * 64 - 10
     length = max(length, _HEADER_BYTES - 10)
     return (
@@ -199,7 +199,7 @@ def header_of(dtype: str, shape: Shape) -> bytes:
 
 
 def digest_of(data: bytes) -> str:
-    """XXH3, 128 bits in hexadecimal."""
+    """XXH3 of the data, 128 bits in hexadecimal."""
     return digest_of_pieces([data])
 
 
@@ -212,14 +212,14 @@ def digest_of_pieces(data: Iterable[bytes | memoryview]) -> str:
     return hasher.hexdigest()
 
 
-def agrees(found: bytes, wanted: bytes) -> bool:
-    """Whether both are the same as far as both go."""
-    length = min(len(found), len(wanted))
-    return found[:length] == wanted[:length]
+def agrees(found: bytes, expected: bytes) -> bool:
+    """Whether one is a prefix of the other."""
+    length = min(len(found), len(expected))
+    return found[:length] == expected[:length]
 
 
 def map_array(folder: Path, stored: ArrayFile) -> Array:
-    """The array of a file, mapped: it is read when it is used."""
+    """The array of a file, mapped: read when it is used."""
     path = folder / stored.name
     with open_plain(path) as file:
         start = _data_start(file, path, stored)
@@ -228,7 +228,7 @@ def map_array(folder: Path, stored: ArrayFile) -> Array:
 
 
 def read_array(folder: Path, stored: ArrayFile, verify: bool) -> Array:
-    """The array of a file, in memory; its checksum is verified on the way."""
+    """The array of a file, read into memory; `verify` checks its checksum on the way."""
     path = folder / stored.name
     with open_plain(path) as file:
         start = _data_start(file, path, stored)
@@ -250,7 +250,7 @@ def read_array(folder: Path, stored: ArrayFile, verify: bool) -> Array:
 
 
 def check_file(folder: Path, stored: ArrayFile) -> None:
-    """Raise CorruptFileError if the file is not what it was when it was written."""
+    """Raise CorruptFileError if the file has changed since it was written."""
     path = folder / stored.name
     hasher = xxhash.xxh3_128()
     with open_plain(path) as file:
@@ -263,12 +263,12 @@ def check_file(folder: Path, stored: ArrayFile) -> None:
 
 
 def _data_start(file: io.FileIO, path: Path, stored: ArrayFile) -> int:
-    """Where the data of a .npy file begin. Its header must be what the manifest leads to."""
+    """The offset of the data in a .npy file, whose header and size must match the manifest."""
     header = header_of(stored.dtype, stored.shape)
     if file.read(len(header)) != header:
         expected = f"{stored.dtype} of shape {stored.shape}"
         raise CorruptFileError(path, f"must hold an array, {expected}, as NumPy writes it")
-    size, wanted = os.fstat(file.fileno()).st_size, len(header) + stored.nbytes
-    if size != wanted:
-        raise CorruptFileError(path, f"must have {wanted} bytes for its array, has {size}")
+    size = os.fstat(file.fileno()).st_size
+    if size != stored.size:
+        raise CorruptFileError(path, f"must have {stored.size} bytes for its array, has {size}")
     return len(header)

@@ -1,4 +1,4 @@
-"""What a vector index has beside its codes: hasher, weigher, and the vectors if it keeps them."""
+"""The files of a vector index besides its codes: hasher, weigher, and vectors if it keeps them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ MAX_SEED = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorContent:
-    """A vector index without its methods."""
+    """The data of a vector index."""
 
     codes: Content
     hasher: Hasher
@@ -64,14 +64,14 @@ class VectorContent:
     rerank: VectorDtype | None
     seed: int
     ids: Ids | None = None
-    """Of the vectors, ascending; None where none are kept."""
+    """The ids of the vectors, ascending; None if no vectors are kept."""
     vectors: Iterable[Array] | None = None
-    """The vectors in the order of `ids`, in blocks that can be iterated again; one if loaded."""
+    """Blocks of the vectors in the order of `ids`, a single one if loaded; iterable repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attachments:
-    """What a manifest says of a vector index beside its codes."""
+    """The description, in a manifest, of a vector index besides its codes."""
 
     metric: Metric
     rerank: VectorDtype | None
@@ -81,23 +81,24 @@ class Attachments:
     hasher: OtherFile
     weigher: OtherFile
     vectors: ArrayFile | None
-    """There if vectors are kept and there are any, and then `vector_ids` is, too."""
+    """None if no vectors are kept or the index is empty."""
     vector_ids: ArrayFile | None
+    """None if `vectors` is None."""
 
 
 class VectorSource(NamedTuple):
-    """Where a vector index was loaded from."""
+    """The files that a vector index was loaded from."""
 
     folder: Path
     checksum: str
-    """Of the manifest."""
+    """The checksum of the manifest."""
     vectors: Path | None
     """The file of the vectors, if there are any."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EstimatorData:
-    """A hasher or weigher that makes one file."""
+    """The file for a hasher or weigher."""
 
     file: OtherFile
     raw: bytes
@@ -110,7 +111,7 @@ class EstimatorData:
 def described(
     content: VectorContent,
 ) -> tuple[dict[str, Any], dict[str, ArrayData | EstimatorData]]:
-    """What the manifest says of these, and the data of their files by name."""
+    """The fields of `attachments` in the manifest, and the data of their files by name."""
     rows, n_features = content.codes.state.rows, content.hasher.n_features_in_
     named: dict[str, ArrayData | EstimatorData] = {
         "hasher": _estimator_data("hasher", content.hasher),
@@ -141,7 +142,7 @@ def _estimator_data(kind: str, estimator: Estimator) -> EstimatorData:
 
 
 def read_fields(fields: Fields, n_bits: int) -> Attachments:
-    """Take apart what a manifest says of these."""
+    """Read the fields of `attachments` in a manifest."""
     rerank: VectorDtype | None = fields.choice("rerank", (None, "float16", "float32"))
     n_features = fields.integer("n_features", 1, MAX_FEATURES)
     rows = fields.integer("rows", 0, MAX_ROWS)
@@ -166,15 +167,15 @@ def read_fields(fields: Fields, n_bits: int) -> Attachments:
 def read_attachments(
     folder: Path, described_in: Path, stored: Attachments, codes: Content, mapped: bool
 ) -> VectorContent:
-    """All of a vector index whose codes are there; `described_in` says what the folder holds.
+    """The vector index with these codes; `described_in` is the file that describes the folder.
 
-    Raises CorruptFileError where a file is damaged, or where they do not fit each other.
+    Raises CorruptFileError if a file is damaged, or if they do not fit each other.
     """
     hasher = _read_estimator(folder, stored.hasher, tuple(hashers.BY_NAME.values()))
     weigher = _read_estimator(folder, stored.weigher, tuple(weighers.BY_NAME.values()))
     found = (hasher.n_features_in_, hasher.n_bits_, weigher.n_bits_, hasher.bitorder)
-    wanted = (stored.n_features, codes.n_bits, codes.n_bits, codes.bitorder)
-    if found != wanted or stored.rows != codes.state.rows:
+    expected = (stored.n_features, codes.n_bits, codes.n_bits, codes.bitorder)
+    if found != expected or stored.rows != codes.state.rows:
         raise CorruptFileError(described_in, "its hasher, weigher and codes do not fit each other")
     content = VectorContent(codes, hasher, weigher, stored.metric, stored.rerank, stored.seed)
     if stored.vectors is None or stored.vector_ids is None:
@@ -194,7 +195,7 @@ def read_attachments(
 
 
 def check_attachments(folder: Path, stored: Attachments) -> None:
-    """Raise CorruptFileError for the first file that is not what it was when it was written."""
+    """Raise CorruptFileError for the first file that has changed since it was written."""
     for estimator in (stored.hasher, stored.weigher):
         with open_plain(folder / estimator.name) as file:
             _check_digest(file, folder / estimator.name, estimator)
@@ -204,13 +205,13 @@ def check_attachments(folder: Path, stored: Attachments) -> None:
 
 
 def _ids_in(codes: Content) -> Ids:
-    """All ids of the codes that are left, ascending."""
+    """The ids of all codes that were not removed, ascending."""
     ids = [part.segment.ids_of(part.rows()) for part in codes.state.parts()]
     return np.sort(np.concatenate(ids)) if ids else np.empty(0, np.int64)
 
 
 def _read_estimator(folder: Path, stored: OtherFile, kinds: tuple[type[Kind], ...]) -> Kind:
-    """The hasher or weigher in a file, if that is what its name says."""
+    """The hasher or weigher in a file whose content matches the checksum in its name."""
     path = folder / stored.name
     with open_plain(path) as file:
         _check_digest(file, path, stored)

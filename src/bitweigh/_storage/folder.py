@@ -1,9 +1,9 @@
-"""The durable folder: new files first, each synced before it gets its name; then the manifest.
+"""The durable folder: new files first, each synced before it gets its name, then the manifest.
 
-Until the manifest is replaced, which is one step, a folder holds what it held before, and from then
-on the new: whatever else lies there means nothing. A file is named after its content and never
-changed, so what old and new have in common is not written again. Everything that bitweigh keeps in
-a folder is saved and loaded here.
+Replacing the manifest is one step. Before it the folder holds the old content, after it the new:
+files that the manifest does not list mean nothing. A file is named after its content and never
+changes, so files that old and new content share are not written again. Everything that bitweigh
+stores in a folder is saved and loaded here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn, Protocol, TypeVar
 
-from bitweigh._disk.folders import HeldFolder, undisturbed
+from bitweigh._disk.folders import LockedFolder, read_between_saves
 from bitweigh._disk.reading import open_plain, pieces, resolved, watched
 from bitweigh._disk.writing import refuse_unless_plain, temporary_of, write_synced
 from bitweigh._storage.arrays import ArrayFile, agrees, digest_of_pieces
@@ -44,59 +44,58 @@ __all__ = [
     "folder_format",
     "folder_kind",
     "is_ours",
-    "left_over",
+    "leftover_files",
     "listed_files",
     "load",
     "save",
 ]
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _UNFINISHED = temporary_of("")
 _HEAD_BYTES = 128
 
 
 class FileData(Protocol):
-    """What a file is to hold."""
+    """The content of a file to write."""
 
     @property
     def file(self) -> ArrayFile | OtherFile:
-        """Its name and size."""
+        """The name and size of the file."""
 
     def data(self) -> Iterable[memoryview]:
-        """All bytes; can be asked for again."""
+        """All bytes of the file; may be called repeatedly."""
 
 
 class OlderLayout(Protocol):
-    """Folders of a version that had other files, which a save replaces."""
+    """The layout of folders of an older version, which a save replaces."""
 
     def owns(self, path: Path) -> bool:
-        """Whether this is a file or folder of it."""
+        """Whether a file or folder belongs to the older layout."""
 
     def remove(self, folder: Path) -> None:
-        """Remove all of it that is left, once the folder has a manifest."""
+        """Remove the remaining files of the older layout, once the folder has a manifest."""
 
 
 def folder_kind(path: str | os.PathLike[str]) -> FolderKind:
-    """What a folder holds, by its manifest alone; raises FileNotFoundError where it holds nothing.
+    """The kind of index in a folder, by its manifest alone; raises FileNotFoundError if none.
 
-    A manifest that says nothing is taken for that of an index: whoever loads that hears what is
-    wrong with it.
+    A manifest that names no format counts as that of an index: loading it reports what is wrong.
     """
     return folder_format(path).kind
 
 
 def folder_format(path: str | os.PathLike[str]) -> Format:
-    """The format of what a folder holds, as `folder_kind` finds it."""
+    """The format of a folder, determined as in `folder_kind`."""
     folder = resolved(path)
-    named = _format_in(folder)
-    if named is None:
+    format_name = _format_name_in(folder)
+    if format_name is None:
         reason = "no such file, so the folder holds no index"
         raise FileNotFoundError(errno.ENOENT, reason, str(folder / MANIFEST))
-    unknown = why_unknown(named)
+    unknown = why_unknown(format_name)
     if unknown is not None:
         raise CorruptFileError(folder / MANIFEST, unknown)
-    return FORMATS.get(named, INDEX)
+    return FORMATS.get(format_name, INDEX)
 
 
 def save(
@@ -108,45 +107,45 @@ def save(
 ) -> None:
     """Make the folder hold these files, or leave it as it was.
 
-    Raises FileExistsError for a folder that holds anything else than this format, or `older`.
+    Raises FileExistsError for a folder that holds anything other than this format or `older`.
     """
-    held = HeldFolder(resolved(path))
+    folder = LockedFolder(resolved(path))
     try:
         try:
-            directory = held.take()
-            _refuse_others(held.path, in_format, older)
-            listed = _replace(held.path, directory, manifest, files)
-            # What cannot be removed now will be next time.
+            directory = folder.acquire()
+            _refuse_others(folder.path, in_format, older)
+            listed = _replace(folder.path, directory, manifest, files)
+            # Files that cannot be removed now are removed by the next save.
             with contextlib.suppress(OSError):
-                for unused in list(left_over(held.path, in_format, listed, set(files))):
+                for unused in list(leftover_files(folder.path, in_format, listed, set(files))):
                     unused.unlink(missing_ok=True)
                 if older is not None:
-                    older.remove(held.path)
+                    older.remove(folder.path)
         finally:
-            held.let_go()
+            folder.release()
     finally:
-        held.let_go()
+        folder.release()
 
 
 def load(
     path: str | os.PathLike[str],
     in_format: Format,
-    read: Callable[[Path, Manifest], Found],
-    read_older: Callable[[Path], Found | None] | None = None,
-) -> Found:
-    """What `read` makes of a folder and its manifest, tried again where a save comes in between.
+    read: Callable[[Path, Manifest], Result],
+    read_older: Callable[[Path], Result | None] | None = None,
+) -> Result:
+    """The result of `read` for a folder and its manifest, repeated if a save interferes.
 
-    `read_older` is asked where there is no manifest but an older one of this format. It returns
-    None if a save has come in between.
+    `read_older` is called instead if the folder has no manifest but an older one of this format. It
+    returns None if a save interfered.
 
-    Raises CorruptFileError where a file is missing, and FileNotFoundError where the folder holds
-    nothing, or something of another format.
+    Raises CorruptFileError if a file is missing, and FileNotFoundError if the folder holds nothing,
+    or something of another format.
     """
     folder = resolved(path)
     try:
-        return undisturbed(folder, partial(_attempt, folder, in_format, read, read_older))
+        return read_between_saves(folder, partial(_attempt, folder, in_format, read, read_older))
     except FileNotFoundError:
-        found = FORMATS.get(_format_in(folder) or "", in_format)
+        found = FORMATS.get(_format_name_in(folder) or "", in_format)
         if found is not in_format:
             raise _other_format(folder, found, in_format) from None
         raise
@@ -155,14 +154,14 @@ def load(
 def _attempt(
     folder: Path,
     in_format: Format,
-    read: Callable[[Path, Manifest], Found],
-    read_older: Callable[[Path], Found | None] | None,
-) -> Found | None:
-    """What is read from a folder, None if a save has come in between.
+    read: Callable[[Path, Manifest], Result],
+    read_older: Callable[[Path], Result | None] | None,
+) -> Result | None:
+    """The result of reading a folder; None if a save interfered.
 
     A save may remove the files of a manifest after it was read, but never while that manifest is in
-    its place: a file is missing only if the manifest has been there from before it was read until
-    after the file was looked for.
+    place. So a file counts as missing only if the manifest was in place from before it was read
+    until after the file was looked for.
     """
     if read_older is not None and _has_older(folder, in_format):
         return read_older(folder)
@@ -179,7 +178,7 @@ def _attempt(
 
 
 def _has_older(folder: Path, in_format: Format) -> bool:
-    """Whether there is no manifest but the older one of a format."""
+    """Whether a folder has no manifest, but the older one of a format."""
     older = in_format.older_manifest
     return (
         older is not None
@@ -188,13 +187,13 @@ def _has_older(folder: Path, in_format: Format) -> bool:
     )
 
 
-def _other_format(folder: Path, found: Format, wanted: Format) -> FileNotFoundError:
-    reason = f"the folder holds {found.what}, not {wanted.what}: bitweigh.load reads it"
+def _other_format(folder: Path, found: Format, expected: Format) -> FileNotFoundError:
+    reason = f"the folder holds {found.what}, not {expected.what}: bitweigh.load reads it"
     return FileNotFoundError(errno.ENOENT, reason, str(folder))
 
 
 def listed_files(folder: Path) -> set[str]:
-    """The names of the files that the manifest of a folder lists, none if it cannot be read."""
+    """The names of the files that the manifest of a folder lists; none if it cannot be read."""
     try:
         return read_manifest(folder).listed()
     except (FileNotFoundError, CorruptFileError):
@@ -202,7 +201,7 @@ def listed_files(folder: Path) -> set[str]:
 
 
 def is_ours(path: Path, in_format: Format) -> bool:
-    """Whether this is a file as we write it, maybe half written, by name and first bytes."""
+    """Whether we wrote this file, perhaps only partly, judging by its name and first bytes."""
     name = path.name.removesuffix(_UNFINISHED)
     kind = _kind_of(name, in_format)
     if name != MANIFEST and kind is None:
@@ -214,19 +213,19 @@ def is_ours(path: Path, in_format: Format) -> bool:
     except (FileNotFoundError, CorruptFileError):
         return False
     is_whole = not path.name.endswith(_UNFINISHED)
-    # When the power fails, zeros may be all that is left of what was not synced.
+    # After a power failure, unsynced data may be all zeros.
     if not (is_whole or any(head)):
         return True
     return agrees(head, in_format.head) if kind is None else kind.fits(head, size, is_whole)
 
 
-def left_over(
-    folder: Path, in_format: Format, listed: Iterable[str], kept: set[str]
+def leftover_files(
+    folder: Path, in_format: Format, listed: Iterable[str], in_use: set[str]
 ) -> Iterator[Path]:
-    """Files of ours but the manifest and `kept`; those in `listed` are ours whatever they hold."""
+    """Our files except the manifest and `in_use`; those in `listed` are ours whatever they hold."""
     ours = set(listed)
     for path in sorted(folder.iterdir()):
-        if path.name not in {MANIFEST, *kept} and (path.name in ours or is_ours(path, in_format)):
+        if path.name not in {MANIFEST, *in_use} and (path.name in ours or is_ours(path, in_format)):
             yield path
 
 
@@ -238,24 +237,24 @@ def _kind_of(name: str, in_format: Format) -> FileKind | None:
     return next(kinds, None)
 
 
-def _format_in(folder: Path) -> str | None:
-    """The format of what a folder holds, "" where it is not ours, None where there is nothing."""
+def _format_name_in(folder: Path) -> str | None:
+    """The format that a manifest names, "" if that is not one of ours, None without a manifest."""
     if os.path.lexists(folder / MANIFEST):
         return format_named_in(folder / MANIFEST)
     for known in FORMATS.values():
         if _has_older(folder, known):
             try:
                 return format_named_in(folder / str(known.older_manifest))
-            except CorruptFileError:  # a link or the like, which whoever reads it names
+            except CorruptFileError:  # a link or the like; reading it reports that
                 return known.name
     return None
 
 
 def _refuse_others(folder: Path, in_format: Format, older: OlderLayout | None) -> None:
-    """Raise FileExistsError for a folder that holds something else, or links to elsewhere.
+    """Raise FileExistsError for a folder that holds something else, or links in place of files.
 
-    Beside a manifest of ours anything may lie that is in nobody's way. Without one everything must
-    be ours, as a save that was killed leaves it.
+    A folder with our manifest may hold other files too. Without a manifest every file must be ours,
+    left by a save that was killed.
     """
     entries = sorted(folder.iterdir())
     for path in entries:
@@ -264,12 +263,12 @@ def _refuse_others(folder: Path, in_format: Format, older: OlderLayout | None) -
             refuse_unless_plain(path)
         if path.name == temporary_of(MANIFEST) and not is_ours(path, in_format):
             _refuse(folder, f"its {path.name} is not what a save of {in_format.what} has left")
-    named = _format_in(folder)
-    if named in FORMATS and named != in_format.name:
-        _refuse(folder, f"the folder holds {FORMATS[named].what}, not {in_format.what}")
+    format_name = _format_name_in(folder)
+    if format_name in FORMATS and format_name != in_format.name:
+        _refuse(folder, f"the folder holds {FORMATS[format_name].what}, not {in_format.what}")
     if folder / MANIFEST in entries:
-        if named != in_format.name:
-            unknown = why_unknown(named or "")
+        if format_name != in_format.name:
+            unknown = why_unknown(format_name or "")
             _refuse(folder, f"its {MANIFEST} is {unknown or f'not that of {in_format.what}'}")
         return
     for path in entries:
@@ -285,9 +284,9 @@ def _refuse(folder: Path, reason: str) -> NoReturn:
 def _replace(
     folder: Path, directory: int, manifest: bytes, files: Mapping[str, FileData]
 ) -> set[str]:
-    """Write what is new, and say which files the manifest listed that was there before."""
+    """Write the new files and the manifest; returns the files that the old manifest listed."""
     listed = listed_files(folder)
-    wanted = [
+    to_write = [
         name
         for name in sorted(files)
         if name not in listed or not _is_whole(folder, files[name].file)
@@ -295,7 +294,7 @@ def _replace(
     new: list[str] = []
     written: Path | None = None
     try:
-        for name in wanted:
+        for name in to_write:
             temporary = write_synced(folder, name, files[name].data())
             if not os.path.lexists(folder / name):
                 new.append(name)
@@ -305,16 +304,16 @@ def _replace(
         written.replace(folder / MANIFEST)
         os.fsync(directory)
     except BaseException:
-        # If the manifest has been replaced, the disk may have the old one or the new one: the files
+        # Once the manifest is replaced, the disk may have the old one or the new one, so the files
         # of both are needed.
         if written is None or os.path.lexists(written):
-            _remove(folder, [*map(temporary_of, [*wanted, MANIFEST]), *new])
+            _remove(folder, [*map(temporary_of, [*to_write, MANIFEST]), *new])
         raise
     return listed
 
 
 def _is_whole(folder: Path, file: ArrayFile | OtherFile) -> bool:
-    """Whether it is there and need not be written again: as far as its size tells, if an array."""
+    """Whether a file is complete and need not be written again; arrays are judged by their size."""
     path = folder / file.name
     try:
         if path.lstat().st_size != file.size:

@@ -1,8 +1,8 @@
-"""The formats of folders: their names, their versions, the files that each may hold.
+"""The formats of folders: their names, their versions, and the files that each may hold.
 
-A folder that holds more kinds of files than a plain index has a format of its own, so that a
-version of bitweigh that does not know it refuses the folder instead of saving over it.
-docs/file-format.md says how to add a format, a version or a kind of array.
+A folder with more kinds of files than a plain index has a separate format, so that a version of
+bitweigh that does not know it refuses the folder instead of saving over it. docs/file-format.md
+says how to add a format, a version or a kind of array.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from bitweigh._storage.arrays import PART_KINDS, VECTOR_KINDS, agrees
 __all__ = ["FORMATS", "INDEX", "VECTORS", "FileKind", "FolderKind", "Format", "why_unknown"]
 
 FolderKind: TypeAlias = Literal["index", "vectors"]
-"""What a folder holds."""
+"""The kind of index in a folder."""
 
 
 class FileKind(Protocol):
-    """How the files of one kind are told from others."""
+    """A kind of file, and how to recognise its files."""
 
     @property
     def name(self) -> str:
-        """How their names begin, before the checksum."""
+        """The beginning of their names, before the checksum."""
 
     @property
     def ending(self) -> str:
-        """How their names end."""
+        """The ending of their names, without the dot."""
 
     def fits(self, head: bytes, size: int, whole: bool) -> bool:
-        """Whether a file with these first bytes is of this kind; if not whole, begins as one."""
+        """Whether a file with these first bytes is of this kind; if not whole, begins like one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +42,32 @@ class EstimatorKind:
     name: str
 
     def fits(self, head: bytes, size: int, whole: bool) -> bool:
-        """Whether it begins as they do: a zip archive with `about.npy` first."""
+        """Whether a file begins like theirs: a zip archive with `about.npy` first."""
         return (size >= 39 or not whole) and all(
-            agrees(head[first:], wanted)
-            for first, wanted in ((0, b"PK\x03\x04"), (30, b"about.npy"))
+            agrees(head[first:], expected)
+            for first, expected in ((0, b"PK\x03\x04"), (30, b"about.npy"))
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What the folders of one format have in common."""
+    """A format of folders."""
 
     name: str
-    """As the manifest names it."""
+    """The name of the format in the manifest."""
     versions: tuple[int, ...]
-    """Those whose manifest this version of bitweigh reads. It writes the last."""
+    """The versions whose manifest this version of bitweigh reads. It writes the last."""
     kind: FolderKind
     what: str
-    """What such a folder holds, with its article."""
+    """The content of such a folder for messages, with its article."""
     files: tuple[FileKind, ...]
-    """All files but the manifest that such a folder may hold."""
+    """The kinds of files that such a folder may hold besides the manifest."""
     older_manifest: str | None = None
-    """The file that told what a folder holds in a version that had no `manifest.json`."""
+    """The file that described a folder in a version that had no `manifest.json`."""
 
     @property
     def head(self) -> bytes:
-        """How every manifest of this format begins that bitweigh writes."""
+        """The first bytes of every manifest of this format that bitweigh writes."""
         return f'{{\n "format": "{self.name}",\n "version": '.encode()
 
 
@@ -86,7 +86,7 @@ FORMATS = {known.name: known for known in (INDEX, VECTORS)}
 
 
 def why_unknown(name: str) -> str | None:
-    """What to say of a manifest that names a format of ours which is not among `FORMATS`."""
+    """The error message for a manifest in a format of ours that is not in `FORMATS`, else None."""
     if name in FORMATS or not name.startswith("bitweigh-"):
         return None
     return f"written as {name!r}, which this version of bitweigh does not know"

@@ -1,7 +1,7 @@
-"""What an index consists of, between memory and the files of its folder.
+"""The data of an index, converted between memory and the files of its folder.
 
-From memory: the fields of the manifest, and the arrays of every part. To memory: parts from
-whatever hands out the arrays of those files.
+To files: the fields of the manifest, and the arrays of every part. To memory: parts, from a
+function that reads the arrays.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ ArrayReader = Callable[[ArrayFile], Array]
 Bands = tuple[tuple[int, ...], ...]
 """The bits of each band."""
 
-_ID_ENDS = 2**63
-# A part's fields in the order in which they are written; all but three name a file of that kind.
+_MAX_NEXT_ID = 2**63
+# The fields of a part in the order in which they are written. Each names a file of that kind, but
+# for `rows`, `first_id` and `bands`.
 _PART_FIELDS = (
     "rows",
     "codes",
@@ -82,13 +83,13 @@ _PART_FIELDS = (
     "band_codes",
     "removed",
 )
-# The files of arrays that were hashed before, or loaded, by kind. Segments and parts never change.
+# Files by kind, for arrays that were hashed or loaded before. Segments and parts never change.
 _known_files: WeakKeyDictionary[Segment | LiveSegment, dict[str, ArrayFile]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Content:
-    """An index without its methods."""
+    """The data of an index."""
 
     n_bits: int
     bitorder: BitOrder
@@ -97,13 +98,13 @@ class Content:
 
 
 class Source(NamedTuple):
-    """Where an index was loaded from."""
+    """The folder that an index was loaded from."""
 
     folder: Path
     checksum: str
     """The checksum of the folder's manifest."""
     mapped: State | None
-    """The state that was mapped, or None where it was read into memory."""
+    """The state that was mapped, or None if it was read into memory."""
 
     def is_still_there(self) -> bool:
         """Whether the folder still holds the same index."""
@@ -119,10 +120,10 @@ class StoredPart:
 
     rows: int
     first_id: int | None
-    """Where each id is one more than the one before."""
+    """The first id if each id is one more than the one before, else None."""
     bands: Bands
     files: dict[str, ArrayFile]
-    """By kind, those it has."""
+    """The files of the part by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,25 +152,25 @@ def save(content: Content, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Content, Source]:
-    """The index in a folder; raises CorruptFileError where it is damaged."""
+    """The index in a folder; raises CorruptFileError if it is damaged."""
     return folders.load(path, INDEX, partial(_read, mapped=mapped, verify=verify))
 
 
 def load_codes(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Content, Source]:
-    """The index in a folder that may hold more than that."""
+    """The index of codes in a folder that may hold a vector index."""
     known = folders.folder_format(path)
     return folders.load(path, known, partial(_read, mapped=mapped, verify=verify))
 
 
 def to_files(content: Content) -> dict[str, bytes]:
-    """The files of an index by name, as they would be in its folder: what pickle carries."""
+    """The files of an index by name, as in its folder, for pickles."""
     fields, arrays = described(content)
     files = {name: b"".join(array.data()) for name, array in arrays.items()}
     return {MANIFEST: sealed(fields, INDEX), **files}
 
 
 def from_files(files: dict[str, bytes]) -> Content:
-    """The index that such files hold; its arrays are theirs."""
+    """The index in such files; its arrays share their memory."""
     manifest = parse(files[MANIFEST], Path(MANIFEST))
     return content_from(stored_index(manifest), partial(_array_in, files), Path())
 
@@ -193,7 +194,7 @@ def described(content: Content) -> tuple[dict[str, Any], dict[str, ArrayData]]:
 
 
 def refuse_too_many_parts(fields: dict[str, Any], manifest: bytes) -> None:
-    """Raise ValueError for an index whose manifest nobody would read."""
+    """Raise ValueError for an index whose manifest would be too large to be read."""
     if len(manifest) > MAX_BYTES:
         parts = len(fields["segments"]) + (fields["tail"] is not None)
         raise ValueError(f"the index has {parts} parts, too many to be saved: call compact()")
@@ -226,7 +227,7 @@ def _described_part(part: LiveSegment, arrays: dict[str, ArrayData]) -> dict[str
 
 
 def _arrays_of(part: LiveSegment) -> dict[str, list[Array]]:
-    """The arrays of a part by kind, each in the pieces that it is kept in; [] where it has none."""
+    """The arrays of a part by kind, each as its pieces in memory; [] if the part has none."""
     segment = part.segment
     return {
         "codes": [segment.blocks],
@@ -251,7 +252,7 @@ def read_content(folder: Path, stored: StoredIndex, mapped: bool, verify: bool) 
 
 
 def stored_index(manifest: Manifest) -> StoredIndex:
-    """The index that a manifest describes. All of it is checked before anything is allocated."""
+    """The index that a manifest describes, with every field checked; nothing is allocated yet."""
     return READERS[manifest.format.name, manifest.version](manifest.fields())
 
 
@@ -279,7 +280,7 @@ def _read_fields_1(fields: Fields) -> StoredIndex:
         fields.optional_integer("band_bits", 1, _core.max_band_bits),
         fields.optional_integer("memory_limit", 0, 2**62),
     )
-    next_id = fields.integer("next_id", 0, _ID_ENDS)
+    next_id = fields.integer("next_id", 0, _MAX_NEXT_ID)
     tail = None if fields.value("tail") is None else _read_part(fields.object("tail"), n_bits)
     segments = tuple(_read_part(part, n_bits) for part in fields.objects("segments"))
     return StoredIndex(n_bits, bitorder, next_id, options, tail, segments)
@@ -316,14 +317,14 @@ READERS: dict[tuple[str, int], Callable[[Fields], StoredIndex]] = {
     (INDEX.name, 1): _read_fields_1,
     (VECTORS.name, 2): _read_fields_1,
 }
-"""By format and version: what reads the fields of the index in such a manifest."""
+"""The functions that read the fields of an index in a manifest, by format and version."""
 
 
 def content_from(stored: StoredIndex, read: ArrayReader, folder: Path) -> Content:
-    """An index of the arrays that `read` hands out, each asked for once.
+    """The index of the arrays that `read` returns, called once for each file.
 
-    Raises CorruptFileError, with `folder` in its path, for a part of which no row is left: an
-    index drops such parts, and nothing else expects one.
+    Raises CorruptFileError, with `folder` in its path, for a part whose rows were all removed: an
+    index drops such parts, and no other code expects one.
     """
     arrays = {name: read(file) for name, file in stored.files().items()}
     segments = tuple(_part_from(part, stored.n_bits, arrays, folder) for part in stored.segments)
@@ -363,7 +364,7 @@ def _bands_from(stored: StoredPart, found: dict[str, Any]) -> tuple[Band, ...]:
     for number, bits in enumerate(stored.bands):
         end = first + 2 ** len(bits) + 1
         starts = found["starts"][first:end]
-        # The part itself is in the order of the first.
+        # The first band has no arrays of rows and codes: the part is in its order.
         rows = found["band_rows"][number - 1] if number else None
         blocks = found["band_codes"][number - 1] if number else found["codes"]
         bands.append(Band(np.array(bits, dtype=np.uint16), starts, rows, blocks))

@@ -1,7 +1,7 @@
-"""The manifest of a folder: JSON with its own checksum in it. Reading one trusts nothing in it.
+"""The manifest of a folder: JSON that contains its own checksum. Reading it trusts nothing.
 
-Every format's manifest has `format`, `version`, `checksum`, `writer` and `files`; what else it has
-is for the readers of that format, which take the fields apart with `Fields`.
+The manifests of all formats have `format`, `version`, `checksum`, `writer` and `files`. The other
+fields are up to the readers of the format, which read them through `Fields`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ __all__ = [
 ]
 
 MANIFEST = "manifest.json"
-# A part has less than 100 KiB, if all of 8192 bits are in bands, and there are O(log n) parts: some
-# 30 for any number of codes that fits in memory. Anything much larger is not a manifest. JSON that
-# is made for it takes 32 times its bytes in memory, which is still bearable here.
+# A part takes less than 100 KiB even if all of 8192 bits are in bands, and there are O(log n)
+# parts: about 30 for any number of codes that fits in memory. Anything much larger is not a
+# manifest. Parsing hostile JSON can take 32 times its size in memory, which is bearable here.
 MAX_BYTES = 1 << 22
 _NO_CHECKSUM = "0" * 32
 _CHECKSUM = re.compile(rb'"checksum": "([0-9a-f]{32})"')
 FILE_NAME = re.compile(r"([a-z_]+)-[0-9a-f]{32}\.(np[yz])")
-"""Kind and ending of a file by its name."""
-# How every manifest begins that bitweigh writes, whatever its format and version.
+"""The name of a file, with its kind and ending as groups."""
+# The beginning of every manifest that bitweigh writes, whatever its format and version.
 _HEAD = re.compile(rb'\{\n "format": "([a-z-]{1,40})",\n "version": (\d{1,9})\b')
 _HEAD_BYTES = 128
 _NOT_OURS = "not the manifest of a bitweigh index"
@@ -49,11 +49,11 @@ _NOT_OURS = "not the manifest of a bitweigh index"
 
 @dataclass(frozen=True, slots=True)
 class OtherFile:
-    """A file that is not an array: that of a hasher or weigher. It is named as arrays are."""
+    """A file that is not an array: that of a hasher or weigher. It is named like an array file."""
 
     name: str
     size: int
-    """Its bytes."""
+    """Size in bytes."""
 
     @property
     def checksum(self) -> str:
@@ -61,13 +61,13 @@ class OtherFile:
         return self.name[-36:-4]
 
     def facts(self) -> dict[str, Any]:
-        """What a manifest says of the file."""
+        """The entry of the file in a manifest."""
         return {"bytes": self.size}
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest whose checksum matches, of a format and version that are known."""
+    """A manifest with a matching checksum and a known format and version."""
 
     path: Path
     format: Format
@@ -76,11 +76,11 @@ class Manifest:
     body: dict[str, Any]
 
     def fields(self) -> Fields:
-        """Its fields, to be taken apart."""
+        """The fields, for reading and checking."""
         return Fields(self.path, self.body, "", self.body.get("files"))
 
     def listed(self) -> set[str]:
-        """The names of all files that it lists and that a folder of its format may hold."""
+        """The names of all listed files that a folder of this format may hold."""
         listed = self.body.get("files")
         kinds = {(kind.name, kind.ending) for kind in self.format.files}
         matches = map(FILE_NAME.fullmatch, listed if isinstance(listed, dict) else ())
@@ -88,7 +88,7 @@ class Manifest:
 
 
 def sealed(fields: Mapping[str, Any], in_format: Format) -> bytes:
-    """The bytes of a manifest with these fields, its checksum in it."""
+    """The bytes of a manifest with these fields and its checksum."""
     body = {
         "format": in_format.name,
         "version": in_format.versions[-1],
@@ -101,15 +101,16 @@ def sealed(fields: Mapping[str, Any], in_format: Format) -> bytes:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a folder."""
+    """Read and check the manifest of a folder."""
     path = folder / MANIFEST
     return parse(read_plain(path, MAX_BYTES), path)
 
 
 def parse(raw: bytes, path: Path) -> Manifest:
-    """Take a manifest apart; raises CorruptFileError naming `path` for whatever is wrong with it.
+    """Parse a manifest; raises CorruptFileError naming `path` for anything wrong with it.
 
-    Parsing may take far more memory than the file has bytes: nothing damaged is parsed.
+    The checksum comes first: parsing may take far more memory than the file has bytes, so damaged
+    JSON is not parsed.
     """
     if len(raw) > MAX_BYTES:
         raise CorruptFileError(path, f"must have at most {MAX_BYTES} bytes, has {len(raw)}")
@@ -129,20 +130,20 @@ def parse(raw: bytes, path: Path) -> Manifest:
 
 
 def format_named_in(path: Path) -> str:
-    """The format that a manifest says it has, also if it is damaged; "" if it says nothing."""
+    """The format that a manifest names, even if it is damaged; "" if it names none."""
     head = _HEAD.match(head_of(path, _HEAD_BYTES))
     if head is not None:
         return head[1].decode()
     try:
         body = json.loads(read_plain(path, MAX_BYTES))
-    except (ValueError, RecursionError):  # also what is larger than any manifest
+    except (ValueError, RecursionError):  # includes files larger than any manifest
         return ""
-    named = body.get("format") if isinstance(body, dict) else None
-    return named if isinstance(named, str) else ""
+    name = body.get("format") if isinstance(body, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _with_checksum(raw: bytes, checksum: str) -> bytes:
-    """The manifest with another checksum in the place of its own."""
+    """The manifest with its checksum replaced by another."""
     return _CHECKSUM.sub(b'"checksum": "' + checksum.encode() + b'"', raw, count=1)
 
 
@@ -154,7 +155,7 @@ def _matching_checksum(raw: bytes) -> str | None:
 
 
 def _why_not(raw: bytes) -> str:
-    """What is wrong with a manifest whose checksum does not match; a later one may have another."""
+    """Why a manifest without a matching checksum is refused; a later format may have another."""
     head = _HEAD.match(raw)
     if head is None:
         return f"{_NOT_OURS}, or damaged"
@@ -162,7 +163,7 @@ def _why_not(raw: bytes) -> str:
 
 
 def _why_not_read(name: str, version: int) -> str | None:
-    """Why this version of bitweigh does not read such a manifest; None if it does."""
+    """The reason why this version of bitweigh cannot read such a manifest; None if it can."""
     known = FORMATS.get(name)
     if known is None:
         return why_unknown(name) or _NOT_OURS
@@ -175,7 +176,7 @@ def _why_not_read(name: str, version: int) -> str | None:
 
 
 def _known(path: Path, name: object, version: object) -> tuple[Format, int]:
-    """The format and version that a manifest names, if they are known."""
+    """The format and version of a manifest; raises CorruptFileError unless they are known."""
     if not isinstance(name, str) or (name not in FORMATS and why_unknown(name) is None):
         raise CorruptFileError(path, _NOT_OURS)
     if type(version) is not int or version < 1:
@@ -187,10 +188,10 @@ def _known(path: Path, name: object, version: object) -> tuple[Format, int]:
 
 
 class Fields:
-    """The fields of an object in a manifest; each method names what it finds wrong and where."""
+    """The fields of an object in a manifest; errors say which field is wrong, and why."""
 
     def __init__(self, path: Path, body: object, where: str, listed: object) -> None:
-        """`where` is the place of the object in the manifest, `listed` what `files` says."""
+        """`where` is the position of the object in the manifest, `listed` the value of `files`."""
         self._path = path
         self._where = f"{where}." if where else ""
         if not isinstance(body, dict):
@@ -201,30 +202,30 @@ class Fields:
         self._listed: dict[str, Any] = listed
 
     def fail(self, reason: str) -> NoReturn:
-        """Say what is wrong with the manifest."""
+        """Raise CorruptFileError for the manifest."""
         raise CorruptFileError(self._path, reason)
 
     def fail_at(self, name: str, reason: str) -> NoReturn:
-        """Say what is wrong with a field."""
+        """Raise CorruptFileError for a field."""
         self.fail(f"{self._where}{name} {reason}")
 
     def value(self, name: str) -> Any:  # noqa: ANN401
-        """What a field has, None where it is missing."""
+        """The value of a field, unchecked; None if it is missing."""
         return self._body.get(name)
 
-    def integer(self, name: str, least: int, most: int) -> int:
-        """A number of a range."""
+    def integer(self, name: str, minimum: int, maximum: int) -> int:
+        """An integer from `minimum` to `maximum`."""
         value = self._body.get(name)
-        if type(value) is not int or not least <= value <= most:
-            self.fail_at(name, f"must be an integer from {least} to {most}")
+        if type(value) is not int or not minimum <= value <= maximum:
+            self.fail_at(name, f"must be an integer from {minimum} to {maximum}")
         return value
 
-    def optional_integer(self, name: str, least: int, most: int) -> int | None:
-        """A number of a range, or null."""
-        return None if self._body.get(name) is None else self.integer(name, least, most)
+    def optional_integer(self, name: str, minimum: int, maximum: int) -> int | None:
+        """An integer from `minimum` to `maximum`, or null."""
+        return None if self._body.get(name) is None else self.integer(name, minimum, maximum)
 
     def choice(self, name: str, choices: tuple[str | None, ...]) -> Any:  # noqa: ANN401
-        """One of some words."""
+        """One of the choices; None is null or a missing field."""
         value = self._body.get(name)
         if not (value is None or isinstance(value, str)) or value not in choices:
             words = " or ".join("null" if word is None else repr(word) for word in choices)
@@ -232,11 +233,11 @@ class Fields:
         return value
 
     def object(self, name: str) -> Fields:
-        """An object inside of this one."""
+        """The fields of an object inside this one."""
         return Fields(self._path, self._body.get(name), f"{self._where}{name}", self._listed)
 
     def objects(self, name: str) -> list[Fields]:
-        """A list of objects inside of this one."""
+        """The fields of each object in a list inside this one."""
         value = self._body.get(name)
         if not isinstance(value, list):
             self.fail_at(name, "must be a list")
@@ -246,7 +247,7 @@ class Fields:
         ]
 
     def array(self, kind: ArrayKind, lengths: Mapping[str, int]) -> ArrayFile | None:
-        """The file of an array; None where there is none and need not be."""
+        """The file of an array; None if the array is empty, or optional and missing."""
         shape = kind.shape(lengths)
         if 0 in shape or (kind.optional and self._body.get(kind.name) is None):
             return None
@@ -266,7 +267,7 @@ class Fields:
         return OtherFile(name, size)
 
     def _named(self, kind: str, ending: str) -> tuple[str, dict[str, Any]]:
-        """The name of a file and what is said of it."""
+        """The name of a file, and its entry in `files`."""
         value: Any = self._body.get(kind)
         match = FILE_NAME.fullmatch(value) if isinstance(value, str) else None
         if match is None or match.groups() != (kind, ending):

@@ -1,8 +1,8 @@
-"""What a vector index consists of, between memory and the files of its folder.
+"""The data of a vector index, converted between memory and the files of its folder.
 
 The folder is that of an index of its codes, with more files. Its manifest has the fields of an
-index and one object more, `attachments`, and another `format`: a version of bitweigh that knows
-plain indexes only refuses the folder.
+index, one more object, `attachments`, and a different `format`, so that a version of bitweigh that
+knows only plain indexes refuses the folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["VectorContent", "VectorSource", "checksum_of", "load", "save", "veri
 
 
 def save(content: VectorContent, path: str | os.PathLike[str]) -> None:
-    """Make the folder hold this, or leave what it holds."""
+    """Make the folder hold this vector index, or leave it as it was."""
     fields, arrays = index_files.described(content.codes)
     attached, more = attachments.described(content)
     files = {**arrays, **more}
@@ -34,17 +34,14 @@ def save(content: VectorContent, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], mapped: bool) -> tuple[VectorContent, VectorSource]:
-    """What a folder holds, and where it came from.
-
-    Raises CorruptFileError where it is damaged.
-    """
+    """The vector index in a folder, and its source; raises CorruptFileError if it is damaged."""
     return folders.load(
         path, VECTORS, partial(_read, mapped=mapped), partial(vectors_1.attempt, mapped=mapped)
     )
 
 
 def verify(path: str | os.PathLike[str]) -> None:
-    """Compare the files of hasher, weigher and vectors in a folder with their checksums."""
+    """Check the files of hasher, weigher and vectors in a folder against their checksums."""
     folder = resolved(path)
     if not os.path.lexists(folder / MANIFEST):
         vectors_1.verify(folder)
@@ -55,7 +52,7 @@ def verify(path: str | os.PathLike[str]) -> None:
 
 
 def checksum_of(path: str | os.PathLike[str]) -> str:
-    """The checksum of what a folder holds, as `load` would return it with the rest."""
+    """The checksum of the vector index in a folder, as in the `VectorSource` of `load`."""
     folder = resolved(path)
     if os.path.lexists(folder / MANIFEST):
         return read_manifest(folder).checksum

@@ -1,8 +1,9 @@
 """Folders of vector indexes in version 1, which are read and replaced, but not written.
 
-`vectors.json` describes what lies beside a plain index in the folder `index`. It describes one
-index, or two where a save was stopped; the checksum of that index's manifest tells which is there.
-A save writes version 2 beside these files, and removes them once its manifest is in place.
+The codes are a plain index in the subfolder `index`; `vectors.json` describes the files beside it.
+It has one entry, or two if a save was interrupted; an entry belongs to the codes whose manifest has
+the checksum that it names. A save writes version 2 beside these files, and removes them once its
+manifest is in place.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ __all__ = ["CODES", "NAME", "attempt", "checksum_of", "owns", "parse", "remove",
 NAME = "vectors.json"
 CODES = "index"
 _DESCRIPTIONS = (temporary_of(NAME), NAME)
-# It has less than 1 KiB for each of one or two indexes.
+# A description has less than 1 KiB for each of its one or two entries.
 _MAX_BYTES = 1 << 16
 _CHECKSUM = re.compile(r"[0-9a-f]{32}")
 _ENDINGS = {"hasher": "npz", "weigher": "npz", "vectors": "npy", "ids": "npy"}
@@ -50,14 +51,14 @@ _CHOICES = {"metric": ("euclidean", "cosine"), "rerank": (None, "float16", "floa
 _FIELDS = ("index", *_CHOICES, *_MAX, *_ENDINGS)
 
 Entry = Mapping[str, Any]
-"""What belongs to an index of codes: `_FIELDS`, of which `index` is the manifest's checksum."""
+"""The entry for an index of codes: `_FIELDS`, of which `index` is the checksum of its manifest."""
 
 
 def attempt(folder: Path, mapped: bool) -> tuple[VectorContent, VectorSource] | None:
-    """What a folder holds, and where it came from; None if a save has come in between.
+    """The vector index in a folder, and its source; None if a save interfered.
 
-    A save in version 1 replaces the description before anything else. One in version 2 puts a
-    manifest there before it removes anything.
+    A save of version 1 replaces the description before anything else. A save of version 2 writes
+    the manifest before it removes anything.
     """
     with watched(folder / NAME) as is_still_there:
         try:
@@ -71,7 +72,7 @@ def attempt(folder: Path, mapped: bool) -> tuple[VectorContent, VectorSource] | 
 
 
 def verify(folder: Path) -> None:
-    """Compare the files beside the codes with their checksums."""
+    """Check the files beside the codes against their checksums."""
     codes = read_manifest(folder / CODES)
     entries = parse(read_plain(folder / NAME, _MAX_BYTES), folder / NAME)
     entry = _entry_for(folder, entries, codes.checksum)
@@ -80,12 +81,12 @@ def verify(folder: Path) -> None:
 
 
 def checksum_of(folder: Path) -> str:
-    """A checksum of the description."""
+    """The checksum of the description."""
     return digest_of(read_plain(folder / NAME, _MAX_BYTES))
 
 
 def owns(path: Path) -> bool:
-    """Whether this is the description, or the folder of codes beside it."""
+    """Whether a path is the description, or the folder of codes beside it."""
     try:
         if path.name == CODES:
             return kind_of(path) == "a folder" and _is_described(path.parent)
@@ -95,17 +96,17 @@ def owns(path: Path) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """Remove what is left of version 1. The description goes last: it tells that the rest is ours.
+    """Remove the description and codes of version 1. The description, which marks them, goes last.
 
-    The other files that it names are those of version 2, too, or are removed with what that has
-    left over.
+    Other files that it names either belong to version 2 too, or are among the leftover files of
+    version 2 and removed with them.
     """
     if not _is_described(folder):
         return
     codes = folder / CODES
     if owns(codes):
         listed = folders.listed_files(codes)
-        for path in list(folders.left_over(codes, INDEX, listed, set())):
+        for path in list(folders.leftover_files(codes, INDEX, listed, set())):
             path.unlink(missing_ok=True)
         if folders.is_ours(codes / MANIFEST, INDEX):
             (codes / MANIFEST).unlink(missing_ok=True)
@@ -117,7 +118,7 @@ def remove(folder: Path) -> None:
 
 
 def _is_described(folder: Path) -> bool:
-    """Whether there is a description, or what becomes one when a first save ends."""
+    """Whether a folder has a description, or the temporary file of a first save."""
     return any(owns(folder / name) for name in _DESCRIPTIONS)
 
 
@@ -136,7 +137,7 @@ def _read(folder: Path, mapped: bool) -> tuple[VectorContent, VectorSource]:
 
 
 def _entry_for(folder: Path, entries: list[Entry], checksum: str) -> Entry:
-    """What belongs to the codes that are there."""
+    """The entry for the codes whose manifest has this checksum."""
     for entry in entries:
         if entry["index"] == checksum:
             return entry
@@ -175,10 +176,10 @@ def _size(path: Path, max_bytes: int) -> int:
 
 
 def parse(raw: bytes, path: Path) -> list[Entry]:
-    """Take a description apart; raises CorruptFileError naming `path` for whatever is wrong."""
+    """Parse a description; raises CorruptFileError naming `path` for anything wrong with it."""
     try:
         body = json.loads(raw)
-        checksum = _sealed(body) if isinstance(body, dict) else ""
+        checksum = _expected_checksum(body) if isinstance(body, dict) else ""
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(path, f"not JSON: {error}") from None
     if not isinstance(body, dict) or body.get("format") != VECTORS.name:
@@ -200,11 +201,11 @@ def _check_entry(entry: object, path: Path) -> None:
         raise CorruptFileError(path, f"each of indexes must have {', '.join(_FIELDS)}")
     keeps_vectors = entry["rerank"] is not None and entry["rows"] != 0
     for name, value in entry.items():
-        if not _is_right(name, value, keeps_vectors):
+        if not _is_valid(name, value, keeps_vectors):
             raise CorruptFileError(path, f"{name} must not be {value!r}")
 
 
-def _is_right(name: str, value: object, keeps_vectors: bool) -> bool:
+def _is_valid(name: str, value: object, keeps_vectors: bool) -> bool:
     if name in _MAX:
         return type(value) is int and (name == "n_features") <= value <= _MAX[name]
     if name in _CHOICES:
@@ -218,7 +219,7 @@ def _is_right(name: str, value: object, keeps_vectors: bool) -> bool:
     return re.fullmatch(rf"{name}-[0-9a-f]{{32}}\.{_ENDINGS[name]}", value) is not None
 
 
-def _sealed(body: dict[str, Any]) -> str:
+def _expected_checksum(body: dict[str, Any]) -> str:
     """The checksum that a description should have."""
-    others = {name: value for name, value in body.items() if name != "checksum"}
-    return digest_of(json.dumps(others, sort_keys=True).encode())
+    other_fields = {name: value for name, value in body.items() if name != "checksum"}
+    return digest_of(json.dumps(other_fields, sort_keys=True).encode())

@@ -1,4 +1,4 @@
-"""Whether an index is sound: its files are as they were written, and its arrays agree."""
+"""Verification of an index: its files are as they were written, and its arrays agree."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["verify"]
 
 
 def verify(content: Content, folder: Path) -> None:
-    """Raise CorruptFileError for the first thing that has changed or does not fit the others.
+    """Raise CorruptFileError for the first array that has changed or does not fit the others.
 
-    `folder` is where the index came from, or nothing.
+    `folder` is used in the path of the error: the folder of the index, or a placeholder.
     """
     for name, array in described(content)[1].items():
         if digest_of_pieces(array.data()) != array.file.checksum:
@@ -40,12 +40,12 @@ def _check(content: Content) -> None:
     for number, part in enumerate(content.state.parts()):
         name = f"part {number}"
         if not len(part):
-            raise _UnsoundError(f"{name}: no row is left")
+            raise _UnsoundError(f"{name}: all rows were removed")
         _check_ids(part.segment, name)
         _check_codes(part.segment, content.bitorder, name)
         _check_bands(part.segment, content.bitorder, name)
-        beyond = len(part.segment) % BLOCK_ROWS
-        if beyond and part.removed_masks()[-1] >> beyond:
+        rows_in_last_block = len(part.segment) % BLOCK_ROWS
+        if rows_in_last_block and part.removed_masks()[-1] >> rows_in_last_block:
             raise _UnsoundError(f"{name}: rows were removed that do not exist")
         all_ids.append(part.segment.ids_of(part.rows()))
     if not all_ids:
@@ -60,7 +60,7 @@ def _check(content: Content) -> None:
 def _check_ids(segment: Segment, name: str) -> None:
     if isinstance(segment.ids, range):
         if segment.by_id is not None:
-            raise _UnsoundError(f"{name}: ids that are counted have a lookup")
+            raise _UnsoundError(f"{name}: ids stored as a range have a lookup")
         return
     if int(segment.ids.min()) < 0:
         raise _UnsoundError(f"{name}: an id is negative")
@@ -82,12 +82,12 @@ def _check_codes(segment: Segment, bitorder: BitOrder, name: str) -> None:
 
 
 def _check_bands(segment: Segment, bitorder: BitOrder, name: str) -> None:
-    """What is there must be what building would make, to the last bit."""
+    """Check that the bands are identical to newly built ones."""
     codes = segment.codes(np.arange(len(segment), dtype=np.uint32))
     for number, band in enumerate(segment.bands):
         starts, rows = sorted_by_band(codes, band.bits, bitorder)
-        own_rows = np.arange(len(segment)) if band.rows is None else band.rows
-        if not np.array_equal(starts, band.starts) or not np.array_equal(rows, own_rows):
+        band_rows = np.arange(len(segment)) if band.rows is None else band.rows
+        if not np.array_equal(starts, band.starts) or not np.array_equal(rows, band_rows):
             raise _UnsoundError(f"{name}: band {number} is not in the order of its keys")
         if number and not np.array_equal(_core.pack_in_order(codes, rows), band.blocks):
             raise _UnsoundError(f"{name}: band {number} has other codes than its segment")

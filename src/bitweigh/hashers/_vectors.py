@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh._checks import taken_array
+from bitweigh._checks import as_array
 
 __all__ = ["as_out", "as_vectors", "blocks", "mean_of", "sample_rows", "unit_rows"]
 
@@ -35,7 +35,7 @@ def as_vectors(
     """
     if type(X).__module__.startswith("scipy.sparse"):
         raise TypeError(f"{name} must be dense, got sparse data: use {name}.toarray()")
-    array = taken_array(X, name)
+    array = as_array(X, name, allow_objects=True)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} must be real, got {array.dtype}")
     if array.dtype.kind == "O":

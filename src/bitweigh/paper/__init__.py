@@ -1,4 +1,4 @@
-"""The methods of the paper, as it describes them, to compare with.
+"""The methods of the paper, as it describes them, for comparison.
 
 Weng and Zhu, "Efficient Querying from Weighted Binary Codes", AAAI 2020.
 """

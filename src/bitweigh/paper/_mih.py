@@ -1,4 +1,4 @@
-"""Methods that the paper compares with and that rank by plain Hamming distance at first."""
+"""Multi-index hashing, which the paper compares with: Hamming distance first, then weights."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class MIH(SplitIndex):
     m : int, optional
         Number of tables; by default n_bits / log2 n, rounded.
     culled : "found", "shell" or "met"
-        What is ranked by weight, which the paper does not say: the k codes nearest by Hamming
-        distance; all codes within the radius at which k were found; or every code met on the way.
+        Which codes are ranked by weighted distance; the paper does not say. "found": the k codes
+        nearest by Hamming distance. "shell": all codes within the radius at which k were found.
+        "met": all codes that were compared on the way.
     bitorder : "big" or "little"
         As in ``np.packbits``.
 

@@ -19,7 +19,8 @@ __all__ = ["MIWQ", "SingleIndex"]
 class SingleIndex(PaperIndex):
     """Alg. 1 of the paper: one hash table over whole codes, buckets in ascending cost.
 
-    At most 32 bits: of longer codes nearly all buckets are empty, and it would walk them for ever.
+    Codes have at most 32 bits: with longer ones nearly all buckets are empty, and a search would
+    walk through them for ever.
 
     Parameters
     ----------
@@ -69,8 +70,8 @@ class MIWQ(SplitIndex):
         Number of tables; by default the paper's rule, n_bits / log2 n, rounded. Their substrings
         have n_bits / m bits, rounded up or down, at most 32.
     order : "ascending" or "descending"
-        In which order of Eq. 10 the tables of a round are probed. Ascending is what the paper
-        prints; descending stops earlier within a round.
+        Order by Eq. 10 in which a round probes the tables. The paper prints "ascending";
+        "descending" stops earlier within a round.
     bitorder : "big" or "little"
         As in ``np.packbits``.
 

@@ -30,8 +30,8 @@ class PQTable(SplitIndex):
     m : int, optional
         Number of tables; by default n_bits / log2 n to the nearest power of two.
     merge : "own" or "max_heap"
-        "own": PQTable's merge, reconstructed: the tables in turn until k rows were met in all of
-        them. "max_heap": that of the paper's Alg. 2, its PQTable_max_heap.
+        "own": the merge of PQTable, reconstructed: the tables take turns until k rows were seen in
+        all of them. "max_heap": the merge of the paper's Alg. 2, its PQTable_max_heap.
     bitorder : "big" or "little"
         As in ``np.packbits``.
 

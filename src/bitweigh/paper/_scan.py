@@ -33,10 +33,10 @@ def linear_scan(
     costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
         One query, or several that are answered one after the other.
     k : int
-        How many neighbours, at least 1.
+        Number of neighbours, at least 1.
     dtype : float32 or float64
-        Of tables and sums. float32 is faster, and what such scans usually take; distances are
-        rounded then.
+        Precision of tables and sums. float32 is faster and usual for such scans; it rounds the
+        distances.
     bitorder : "big" or "little"
         As in ``np.packbits``.
 
@@ -82,9 +82,9 @@ def hamming_ranking(
     codes : uint8 (n, n_bytes)
         Packed codes.
     costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
-        One query or several; only which of a bit's two costs is smaller counts.
+        One query or several. Only which of the two costs of a bit is smaller matters.
     k : int
-        How many neighbours, at least 1.
+        Number of neighbours, at least 1.
     bitorder : "big" or "little"
         As in ``np.packbits``.
 
@@ -111,7 +111,7 @@ def hamming_ranking(
 def _prepare(
     codes: ArrayLike, costs: ArrayLike, k: int, bitorder: BitOrder
 ) -> tuple[Codes, NDArray[np.float64], SearchResult, BitOrder, bool]:
-    """Checked codes, costs (nq, n_bits, 2), arrays (nq, k), bit order, whether it is one query."""
+    """Checked codes, costs (nq, n_bits, 2), result (nq, k), bit order, whether it is one query."""
     order = as_bitorder(bitorder)
     checked, single = as_costs(costs, n_bits_of(costs))
     packed = as_codes(codes, checked.shape[1], order)

@@ -1,4 +1,4 @@
-"""What the paper's methods over hash tables share: codes, one query after the other, counts."""
+"""Base classes of the paper's methods over hash tables, their results and their counters."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ MAX_KEY_BITS = 32
 
 
 def empty_result(nq: int, k: int) -> SearchResult:
-    """Arrays (nq, k) to write answers into."""
+    """Uninitialised arrays (nq, k) for answers."""
     return SearchResult(np.empty((nq, k)), np.empty((nq, k), dtype=np.int64))
 
 
 class ProbeStats(NamedTuple):
-    """What a query did: integers, or int64 ``(nq,)`` for several queries."""
+    """Counters of a search: integers, or int64 ``(nq,)`` for several queries."""
 
     buckets: int | NDArray[np.int64]
     """Buckets probed."""
     empty_buckets: int | NDArray[np.int64]
-    """Of those, buckets without a row."""
+    """Probed buckets without a row."""
     candidates: int | NDArray[np.int64]
-    """Rows met for the first time, and so compared."""
+    """Rows seen for the first time, and so compared."""
     duplicates: int | NDArray[np.int64]
-    """Rows met again in another table."""
+    """Rows seen again in another table."""
     rounds: int | NDArray[np.int64]
     """Rounds of Alg. 2: one bucket of each table."""
 
 
 class PaperResult(Neighbours):
-    """The k nearest rows, as `SearchResult` has them, with what each query did in ``stats``."""
+    """The k nearest rows, as in `SearchResult`, with the counters of each query in ``stats``."""
 
     stats: ProbeStats
 
 
 class PaperIndex(ABC):
-    """Codes in hash tables; one query after the other, one thread."""
+    """Codes in hash tables, searched one query after the other on one thread."""
 
     def __init__(self, codes: ArrayLike, n_bits: int, bitorder: BitOrder) -> None:
         """Check and copy the codes."""
         self._n_bits = as_n_bits(n_bits)
         self._bitorder = as_bitorder(bitorder)
-        # A copy: the tables must not outlive what they were built from.
+        # A copy: the tables must not outlive the codes they were built from.
         self._codes: Codes = as_codes(codes, self._n_bits, self._bitorder).copy()
 
     def __len__(self) -> int:
@@ -79,15 +79,15 @@ class PaperIndex(ABC):
         costs : float32 or float64 (n_bits, 2) or (nq, n_bits, 2)
             ``costs[i, v]`` is paid by a code whose bit i is v.
         k : int
-            How many neighbours, at least 1.
+            Number of neighbours, at least 1.
 
         Returns
         -------
         PaperResult
             ``distances`` float64 (nq, k) and row numbers ``ids`` int64 (nq, k), nearest first,
             padded with +inf and -1; ``(k,)`` for a single query. Sums are float64 but in another
-            order than the definition's. As the paper has it, which of several rows at the K-th
-            distance are returned is left open.
+            order than in the definition. As in the paper, it is unspecified which of several rows
+            at the K-th distance are returned.
 
         """
         checked, single = as_costs(costs, self._n_bits)
@@ -107,7 +107,7 @@ class SplitIndex(PaperIndex):
     """Codes cut into m substrings, with a hash table for each."""
 
     def __init__(self, codes: ArrayLike, n_bits: int, m: int | None, bitorder: BitOrder) -> None:
-        """Check and copy the codes; m by the method's rule unless it is given."""
+        """Check and copy the codes; `m` defaults to the method's rule."""
         super().__init__(codes, n_bits, bitorder)
         if m is None:
             m = self._tables_by_rule(self._n_bits, len(self._codes))
