@@ -113,7 +113,7 @@ def test_a_limit_is_raised_and_never_cuts(method: str) -> None:
     costs = bitweigh.costs.hamming(np.zeros(2, dtype=np.uint8), 16)
     n = len(index.range_search(costs, 6).ids)
     assert len(index.range_search(costs, 6, limit=n, method=method).ids) == n
-    with pytest.raises(bitweigh.LimitError, match=f"more than limit = {n - 1} codes"):
+    with pytest.raises(bitweigh.LimitError, match=f"query 0 has more than limit={n - 1} codes"):
         index.range_search(costs, 6, limit=n - 1, method=method)
 
 

@@ -120,7 +120,7 @@ def test_a_range_of_codes_is_that_of_the_index() -> None:
 
 
 def test_what_a_range_cannot_be_is_refused() -> None:
-    with pytest.raises(bitweigh.LimitError, match="more than limit = 3 vectors"):
+    with pytest.raises(bitweigh.LimitError, match="has more than limit=3 vectors"):
         made().range_search(QUERIES, np.inf, limit=3)
     with pytest.raises(ValueError, match="by='vectors' needs an index that keeps vectors"):
         made(rerank=None).range_search(QUERIES, 1.0, by="vectors")

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <span>
+#include <string>
 
 #include "engine/probe/probe_query.h"
 #include "engine/query/top_k.h"
@@ -50,9 +51,13 @@ struct SearchRequest {
 
 // Thrown where a query has more rows within its radius than options.limit.
 struct TooManyRows : std::exception {
-    explicit TooManyRows(std::size_t query_in) : query(query_in) {}
-    const char* what() const noexcept override { return "more rows than the limit"; }
+    explicit TooManyRows(std::size_t query_in) : query(query_in), text_(std::to_string(query)) {}
+    // The number of the query, which is all that the bindings pass on.
+    const char* what() const noexcept override { return text_.c_str(); }
     std::size_t query;
+
+private:
+    std::string text_;
 };
 
 }  // namespace bitweigh

@@ -62,8 +62,12 @@ class SearchResult(Neighbours):
     and id -1.
     """
 
-    stats: SearchStats | None = None
-    """Counters of the search if it was called with ``stats=True``, else None."""
+    _counters: NDArray[np.int64] | None = None
+
+    @property
+    def stats(self) -> SearchStats | None:
+        """Counters of the search if it was called with ``stats=True``, else None."""
+        return _stats_of(self._counters)
 
     def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
         """A table with a row for each neighbour: query, rank (1 is the nearest), id and distance.
@@ -107,8 +111,12 @@ class RangeResult(_Matches):
     distances in ascending id. A single query has two `lims`.
     """
 
-    stats: SearchStats | None = None
-    """Counters of the search if it was called with ``stats=True``, else None."""
+    _counters: NDArray[np.int64] | None = None
+
+    @property
+    def stats(self) -> SearchStats | None:
+        """Counters of the search if it was called with ``stats=True``, else None."""
+        return _stats_of(self._counters)
 
     def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
         """A table with a row for each code, as `SearchResult.to_frame` returns it."""
@@ -172,4 +180,25 @@ class SearchStats(NamedTuple):
     scan_ns: NDArray[np.int64]
     """Nanoseconds that scanning the probed segments would take by the same estimates."""
     nanoseconds: NDArray[np.int64]
-    """Measured nanoseconds in the engine. Queries scanned together share the time evenly."""
+    """Measured nanoseconds in the engine, added up over threads.
+
+    Queries scanned together share the time evenly.
+    """
+
+
+def others(ids: NDArray[np.int64], self_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """A mask of neighbours (nq, k + 1) that drops one for each query: the query itself.
+
+    A query may be missing among its neighbours, behind others that are as near and have lower ids.
+    Then its last neighbour is dropped instead.
+    """
+    mask: NDArray[np.bool_] = ids != self_ids[:, np.newaxis]
+    mask[mask.all(axis=1), -1] = False
+    return mask
+
+
+def _stats_of(counters: NDArray[np.int64] | None) -> SearchStats | None:
+    """Counters (n_counters,) of a single query or (nq, n_counters) by name."""
+    if counters is None:
+        return None
+    return SearchStats(*(counters.tolist() if counters.ndim == 1 else counters.T))

@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import numpy as np
@@ -40,7 +41,7 @@ from bitweigh._index.filters import as_filter
 from bitweigh._index.policy import SegmentPolicy
 from bitweigh._index.request import Request, in_order, nearest, search_options, within
 from bitweigh._index.state import State
-from bitweigh._results import Memory, RangeResult, SearchResult
+from bitweigh._results import Memory, RangeResult, SearchResult, others
 from bitweigh.costs import from_weights
 from bitweigh.typing import BitOrder, BuildMode, Codes, Ids, Method, OnDuplicate, OnMissing
 
@@ -116,13 +117,22 @@ class Index:
             as_optional_integer(memory_limit, "memory_limit", 0, 2**62),
         )
         as_choice(build, "build", get_args(BuildMode))
-        self._policy = SegmentPolicy(n_bits, as_bitorder(bitorder), options, build)
-        self._state = State()
+        self._start(SegmentPolicy(n_bits, as_bitorder(bitorder), options, build), State())
+
+    def _start(
+        self, policy: SegmentPolicy, state: State, source: _storage.Source | None = None
+    ) -> None:
+        """Set the attributes that every index has."""
+        self._policy = policy
+        self._state = state
+        self._source = source
+        # To reach every path, tests set its kernel and tuning, which never change an answer.
+        self._engine = _core.Engine(policy.n_bits, policy.bitorder, _system.KERNEL)
+        self._renew_lock()
+
+    def _renew_lock(self) -> None:
         self._writing = threading.Lock()
         renew_lock_after_fork(self)
-        self._source: _storage.Source | None = None
-        # To reach every path, tests set its kernel and tuning, which never change an answer.
-        self._engine = _core.Engine(n_bits, self._policy.bitorder, _system.KERNEL)
 
     @property
     def n_bits(self) -> int:
@@ -137,8 +147,7 @@ class Index:
     @property
     def ids(self) -> Ids:
         """All ids in ascending order, int64 (n,)."""
-        ids = [part.segment.ids_of(part.rows()) for part in self._state.parts()]
-        return np.sort(np.concatenate(ids)) if ids else np.empty(0, dtype=np.int64)
+        return self._state.ids()
 
     def __len__(self) -> int:
         """Return the number of codes."""
@@ -214,7 +223,7 @@ class Index:
         checked = as_query_costs(costs, self._policy.n_bits)
         k = as_k(k)
         options = search_options(method, threads)
-        return nearest(self._request(checked, options, allow, deny), k, stats)
+        return nearest(self._request(options, allow, deny), checked, k, stats)
 
     def search_with_ties(
         self,
@@ -249,9 +258,13 @@ class Index:
         """
         checked = as_query_costs(costs, self._policy.n_bits)
         k = as_k(k)
-        request = self._request(checked, search_options(method, threads), allow, deny)
-        farthest = nearest(request, k).distances.reshape(-1, k)[:, -1].copy()
-        return within(request, farthest, stats)
+        request = self._request(search_options(method, threads), allow, deny)
+        found = nearest(request, checked, k, stats)
+        farthest = found.distances.reshape(-1, k)[:, -1].copy()
+        result = within(request, checked, farthest, stats)
+        if found._counters is not None and result._counters is not None:
+            result._counters += found._counters
+        return result
 
     def range_search(
         self,
@@ -305,7 +318,7 @@ class Index:
         checked = as_query_costs(costs, self._policy.n_bits)
         radii = as_radii(radius, 1 if checked.ndim == 2 else len(checked))
         options = search_options(method, threads, limit)
-        return within(self._request(checked, options, allow, deny), radii, stats)
+        return within(self._request(options, allow, deny), checked, radii, stats)
 
     def iterate(
         self, costs: ArrayLike, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None
@@ -337,7 +350,7 @@ class Index:
 
         """
         options = search_options(threads=1)
-        return in_order(self._request(self._one_query(costs), options, allow, deny))
+        return in_order(self._request(options, allow, deny), self._one_query(costs))
 
     def search_by_id(
         self,
@@ -399,14 +412,11 @@ class Index:
         costs = from_weights(state.codes_of(query_ids, n_bits), weights, bitorder=self.bitorder)
         checked = as_query_costs(costs, n_bits)
         options = search_options(method, threads)
-        request = self._request(checked, options, allow, deny, state)
-        distances, found = nearest(request, k + extra)
+        request = self._request(options, allow, deny, state)
+        distances, found = nearest(request, checked, k + extra)
         if extra:
-            # A code may be missing among its neighbours, behind equal codes with lower ids. Then
-            # the last neighbour is dropped instead.
-            drop = found == query_ids[:, np.newaxis]
-            drop[~drop.any(axis=1), -1] = True
-            distances, found = (array[~drop].reshape(-1, k) for array in (distances, found))
+            kept = others(found, query_ids)
+            distances, found = (array[kept].reshape(-1, k) for array in (distances, found))
         return SearchResult(distances[0], found[0]) if single else SearchResult(distances, found)
 
     def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> Explanation:
@@ -438,8 +448,8 @@ class Index:
         query = self._one_query(costs)
         k = as_k(k)
         state = self._state
-        request = self._request(query, search_options(method, 1), state=state)
-        stats = nearest(request, k, stats=True).stats
+        request = self._request(search_options(method, 1), state=state)
+        stats = nearest(request, query, k, stats=True).stats
         assert stats is not None
         return explanation_of(state, self._policy, method, k, stats)
 
@@ -755,7 +765,11 @@ class Index:
         2
 
         """
-        return self._as(type(self), vars(self))
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        other._policy = dataclasses.replace(self._policy)
+        other._renew_lock()
+        return other
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the index to a folder; files that it already contains are not written again.
@@ -792,7 +806,7 @@ class Index:
         *,
         verify: bool | None = None,
         build: BuildMode = "auto",
-    ) -> Index:
+    ) -> Self:
         """Load an index from the folder it was saved to.
 
         Parameters
@@ -809,10 +823,6 @@ class Index:
             it a damaged file may lead to wrong answers, but to nothing worse.
         build : "auto" or "manual"
             As in :class:`Index`.
-
-        Returns
-        -------
-        Index
 
         Raises
         ------
@@ -835,8 +845,9 @@ class Index:
         2
 
         """
+        as_choice(build, "build", get_args(BuildMode))
         content, source = _storage.load(path, mmap, (not mmap) if verify is None else verify)
-        return Index._of(content, source, build)
+        return cls._of(content, source, build)
 
     def verify(self) -> None:
         """Check that all parts of the index agree, and that no data read from files has changed.
@@ -875,15 +886,14 @@ class Index:
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """Pickle the contents of its files or, for an unchanged mapped index, its folder's path."""
-        cls, added = type(self), self._added_attributes()
         source = self._source
+        about = (type(self), self._policy.build, self._added_attributes())
         if source is not None and self._state is source.mapped and source.is_still_there():
-            return _from_source, (str(source.folder), source.checksum, cls, added)
-        return _from_files, (_storage.to_files(self._content()), cls, added)
+            return _from_source, (str(source.folder), source.checksum, *about)
+        return _from_files, (_storage.to_files(self._content()), *about)
 
     def _request(
         self,
-        costs: NDArray[np.float64],
         options: _core.SearchOptions,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
@@ -894,7 +904,7 @@ class Index:
         row_filter = as_filter(allow, deny)
         if row_filter is not None:
             segments = row_filter.applied_to(segments)
-        return Request(self._engine, segments, costs, options)
+        return Request(self._engine, segments, options)
 
     def _one_query(self, costs: ArrayLike) -> NDArray[np.float64]:
         """The costs of a single query, (n_bits, 2)."""
@@ -907,33 +917,22 @@ class Index:
         policy = self._policy
         return _storage.Content(policy.n_bits, policy.bitorder, policy.band_options, self._state)
 
-    @staticmethod
+    @classmethod
     def _of(
-        content: _storage.Content, source: _storage.Source | None = None, build: BuildMode = "auto"
-    ) -> Index:
-        options = content.options
-        index = Index(
-            content.n_bits,
-            bitorder=content.bitorder,
-            bands=options.bands,
-            band_bits=options.band_bits,
-            memory_limit=options.memory_limit,
-            build=build,
-        )
-        index._state = content.state
-        index._source = source
-        return index
-
-    def _as(self, cls: type[AnyIndex], attributes: Mapping[str, Any]) -> AnyIndex:
-        """An index of class `cls` with these attributes, a new lock and a copy of the policy.
+        cls,
+        content: _storage.Content,
+        source: _storage.Source | None = None,
+        build: BuildMode = "auto",
+        added_attributes: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Self:
+        """An index with these contents.
 
         `__init__` of a derived class may take any arguments, so it is not called.
         """
         index = cls.__new__(cls)
-        vars(index).update(attributes)
-        index._policy = dataclasses.replace(self._policy)
-        index._writing = threading.Lock()
-        renew_lock_after_fork(index)
+        vars(index).update(added_attributes)
+        policy = SegmentPolicy(content.n_bits, content.bitorder, content.options, build)
+        index._start(policy, content.state, source)
         return index
 
     def _added_attributes(self) -> dict[str, Any]:
@@ -947,17 +946,15 @@ Index._base_attributes = frozenset(vars(Index(1)))
 
 
 def _from_source(
-    folder: str, checksum: str, cls: type[AnyIndex], attributes: dict[str, Any]
+    folder: str, checksum: str, cls: type[AnyIndex], build: BuildMode, added: dict[str, Any]
 ) -> AnyIndex:
     content, source = _storage.load_codes(folder, mapped=True, verify=False)
     if source.checksum != checksum:
         raise ValueError(f"{folder} has another index than when this one was pickled")
-    index = Index._of(content, source)
-    return index._as(cls, {**vars(index), **attributes})
+    return cls._of(content, source, build, added)
 
 
 def _from_files(
-    files: dict[str, bytes], cls: type[AnyIndex], attributes: dict[str, Any]
+    files: dict[str, bytes], cls: type[AnyIndex], build: BuildMode, added: dict[str, Any]
 ) -> AnyIndex:
-    index = Index._of(_storage.from_files(files))
-    return index._as(cls, {**vars(index), **attributes})
+    return cls._of(_storage.from_files(files), None, build, added)

@@ -8,12 +8,13 @@ return and raise what those of scikit-learn's `NearestNeighbors` take, return an
 from __future__ import annotations
 
 import numbers
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import as_choice, as_integer
+from bitweigh._results import others
 from bitweigh._system import MAX_THREADS
 from bitweigh.hashers._base import Hasher
 from bitweigh.index import Index
@@ -188,8 +189,8 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             )
         distances, rows = self._vectors.search(queries, k + exclude_self, threads=self._threads())
         if exclude_self:
-            others = _others(rows)
-            distances, rows = distances[others].reshape(-1, k), rows[others].reshape(-1, k)
+            kept = others(rows, np.arange(len(rows)))
+            distances, rows = distances[kept].reshape(-1, k), rows[kept].reshape(-1, k)
         return (distances, rows) if return_distance else rows
 
     def radius_neighbors(
@@ -230,9 +231,9 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         )
         for query in range(len(queries)):
             found = slice(lims[query], lims[query + 1])
-            others = all_rows[found] != (query if X is None else -1)
-            distances[query] = all_distances[found][others]
-            rows[query] = all_rows[found][others]
+            kept = all_rows[found] != (query if X is None else -1)
+            distances[query] = all_distances[found][kept]
+            rows[query] = all_rows[found][kept]
         return (distances, rows) if return_distance else rows
 
     def kneighbors_graph(
@@ -255,14 +256,56 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         scipy.sparse.csr_matrix, float64; the entries of a row are in ascending distance
 
         """
+        as_choice(mode, "mode", get_args(Mode))
         distances, rows = self.kneighbors(X, n_neighbors)
-        if as_choice(mode, "mode", ("connectivity", "distance")) == "connectivity":
-            distances = np.ones_like(distances)
         nq, k = rows.shape
-        starts = np.arange(0, nq * k + 1, k)
-        return csr_matrix(
-            (distances.ravel(), rows.ravel(), starts), shape=(nq, self.n_samples_fit_)
+        return self._graph(distances.ravel(), rows.ravel(), np.arange(0, nq * k + 1, k), mode)
+
+    def radius_neighbors_graph(
+        self,
+        X: ArrayLike | None = None,
+        radius: float | None = None,
+        mode: Mode = "connectivity",
+        sort_results: bool = False,
+    ) -> Any:  # noqa: ANN401 scipy has no types
+        """Return the neighbours of `radius_neighbors` as a sparse matrix, (nq, n_samples_fit).
+
+        Parameters
+        ----------
+        X, radius
+            As in `radius_neighbors`.
+        mode : "connectivity" or "distance"
+            Whether an entry is 1 or the distance.
+        sort_results : bool
+            Only checked, as by scikit-learn: the entries of a row are always nearest first.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix, float64
+
+        """
+        as_choice(mode, "mode", get_args(Mode))
+        if sort_results and mode == "connectivity":
+            raise ValueError("mode must be 'distance' if sort_results is True.")
+        distances, rows = self.radius_neighbors(X, radius)
+        starts = np.cumsum([0, *map(len, rows)])
+        no_distances, no_rows = np.empty(0), np.empty(0, np.int64)
+        return self._graph(
+            np.concatenate([no_distances, *distances]),
+            np.concatenate([no_rows, *rows]),
+            starts,
+            mode,
         )
+
+    def _graph(
+        self,
+        distances: NDArray[np.float64],
+        rows: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        mode: Mode,
+    ) -> Any:  # noqa: ANN401 scipy has no types
+        entries = distances if mode == "distance" else np.ones_like(distances)
+        return csr_matrix((entries, rows, starts), shape=(len(starts) - 1, self.n_samples_fit_))
 
     def transform(self, X: ArrayLike) -> Any:  # noqa: ANN401 scipy has no types
         """Return the graph of distances to the ``n_neighbors + 1`` nearest rows of each query.
@@ -305,14 +348,3 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _threads(self) -> int:
         return min(int(effective_n_jobs(self.n_jobs)), MAX_THREADS)
-
-
-def _others(found: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """A mask of the rows found for each fitted row, false for one of them: the row itself.
-
-    If the row is not among them, because others are as near or nearer by the weighted distance, it
-    is false for the last one instead: the rest are the nearest.
-    """
-    others: NDArray[np.bool_] = found != np.arange(len(found))[:, np.newaxis]
-    others[others.all(axis=1), -1] = False
-    return others

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ from bitweigh._checks import (
 from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.explain import Explanation
 from bitweigh._index.filters import as_filter
-from bitweigh._index.request import MAX_LIMIT, Request, nearest, search_options
+from bitweigh._index.request import MAX_LIMIT, nearest, search_options
 from bitweigh._index.request import within as codes_within
 from bitweigh._index.state import State
 from bitweigh._progress import ProgressBar
@@ -359,7 +359,10 @@ class VectorIndex:
     def build(self, *, rebuild: bool = False, threads: int | None = None) -> None:
         """Build the bands of codes that have none, or with `rebuild` of all; see `Index.build`."""
         with self._writing:
-            self._fitted().index.build(rebuild=rebuild, threads=threads)
+            state = self._fitted()
+            index = state.index.copy()
+            index.build(rebuild=rebuild, threads=threads)
+            self._state = replace(state, index=index)
 
     def search(
         self,
@@ -412,10 +415,10 @@ class VectorIndex:
         n_codes = _n_codes_to_find(state, k, rerank_from)
         distances = np.empty((len(queries), k))
         ids = np.empty((len(queries), k), np.int64)
-        request = _request_for(state, threads, allow, deny)
+        request = state.index._request(search_options(threads=threads), allow, deny)
         with ProgressBar("searching", len(queries), unit="queries", shown=progress) as bar:
             for block, rows, costs in cost_blocks(state, queries):
-                found = nearest(request._replace(costs=costs), n_codes)
+                found = nearest(request, costs, n_codes)
                 if state.vectors is None:
                     distances[block], ids[block] = found.distances, found.ids
                 else:
@@ -489,9 +492,10 @@ class VectorIndex:
         if state.vectors is not None and by != "codes":
             id_filter = as_filter(allow, deny)
             return within(state, state.vectors, queries, radii, limit, id_filter, threads)
-        request = _request_for(state, threads, allow, deny, limit)
+        options = search_options(threads=threads, limit=limit)
+        request = state.index._request(options, allow, deny)
         found = [
-            codes_within(request._replace(costs=costs), radii[block])
+            codes_within(request, costs, radii[block], first=block.start)
             for block, _, costs in cost_blocks(state, queries)
         ]
         counts = [np.diff(result.lims) for result in found]
@@ -626,7 +630,7 @@ class VectorIndex:
         if state.vectors is not None:
             check_vectors(state.vectors, state.index.ids)
         if self._source is not None and self._source.state.vectors is state.vectors:
-            files.verify(self._source.folder)
+            files.check_files(self._source.folder)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save everything to a folder, atomically: if this fails, it keeps its old contents.
@@ -652,7 +656,12 @@ class VectorIndex:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | None = None
+        cls,
+        path: str | os.PathLike[str],
+        mmap: bool = False,
+        *,
+        verify: bool | None = None,
+        build: BuildMode = "auto",
     ) -> Self:
         """Load an index from the folder that it was saved to.
 
@@ -664,8 +673,9 @@ class VectorIndex:
             Leave codes and vectors in their files, and read them when they are needed. Otherwise
             codes are read and vectors copied to a temporary file.
         verify : bool, optional
-            Whether to `verify` a mapped index; by default not. Files that are read are always
-            compared with their checksums.
+            Whether to check every file against its checksum; by default only if not mapped.
+        build : "auto" or "manual"
+            As in :class:`Index`.
 
         Raises
         ------
@@ -675,10 +685,8 @@ class VectorIndex:
             If there is no vector index in that folder.
 
         """
-        folder = Path(path).resolve()
-        # Read before the rest: a save in between makes it differ from that of the folder.
-        checksum = files.checksum(folder) if mmap else None
-        state = files.load(path, mmap)
+        as_choice(build, "build", get_args(BuildMode))
+        state, source = files.load(path, mmap, (not mmap) if verify is None else verify, build)
         options = state.index._policy.band_options
         index = cls(
             n_bits=state.index.n_bits,
@@ -690,12 +698,11 @@ class VectorIndex:
             bands=options.bands,
             band_bits=options.band_bits,
             memory_limit=options.memory_limit,
+            build=build,
         )
         index._state = state
-        if checksum is not None:
-            index._source = _Source(folder, checksum, state)
-        if mmap and verify:
-            index.verify()
+        if mmap:
+            index._source = _Source(source.folder, source.checksum, state)
         return index
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
@@ -705,7 +712,8 @@ class VectorIndex:
         """
         source, state = self._source, self._state
         if source is not None and state is source.state and source.is_still_there():
-            return _from_source, (type(self), str(source.folder), source.checksum)
+            build = self._options["build"]
+            return _from_source, (type(self), str(source.folder), source.checksum, build)
         if self._rerank is not None:
             raise TypeError(
                 "a VectorIndex that keeps vectors can be pickled or copied only while it is the "
@@ -739,8 +747,10 @@ class _Source(NamedTuple):
             return False
 
 
-def _from_source(cls: type[AnyVectorIndex], folder: str, checksum: str) -> AnyVectorIndex:
-    index = cls.load(folder, mmap=True)
+def _from_source(
+    cls: type[AnyVectorIndex], folder: str, checksum: str, build: BuildMode
+) -> AnyVectorIndex:
+    index = cls.load(folder, mmap=True, build=build)
     if index._source is None or index._source.checksum != checksum:
         raise ValueError(f"{folder} has another index than when this one was pickled")
     return index
@@ -751,19 +761,6 @@ def _from_attributes(cls: type[AnyVectorIndex], attributes: dict[str, Any]) -> A
     vars(index).update(attributes, _source=None, _writing=threading.Lock())
     renew_lock_after_fork(index)
     return index
-
-
-def _request_for(
-    state: VectorState,
-    threads: int | None,
-    allow: ArrayLike | None,
-    deny: ArrayLike | None,
-    limit: int | None = None,
-) -> Request:
-    """A search of the codes without its costs, so that a filter is built once for all blocks."""
-    no_costs = np.empty((0, state.index.n_bits, 2))
-    options = search_options(threads=threads, limit=limit)
-    return state.index._request(no_costs, options, allow, deny)
 
 
 def _n_codes_to_find(state: VectorState, k: int, rerank_from: object) -> int:

@@ -64,7 +64,6 @@ def add_command(
             _refuse_used(folder, index, row_ids)
         before = len(index)
         add_rows(index, rows, row_ids, source, replace=replace)
-        index.build()
         index.save(folder)
     _report_added(folder, index, len(rows), before, as_json)
 
@@ -137,7 +136,6 @@ def merge_command(
             for part, rows in stored_parts(added, ids):
                 index.add(rows, part, on_duplicate="replace")
                 bar.advance(len(part))
-        index.build()
         index.save(folder)
     _report_added(folder, index, len(ids), before, as_json)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bitweigh import Index, RangeResult, SearchResult, costs
 from bitweigh._cli.files import check_codes
 from bitweigh._cli.folders import AnyIndex
+from bitweigh._results import others
 from bitweigh.typing import Ids
 
 __all__ = ["Answer", "CodeQueries", "Options", "neighbours"]
@@ -153,8 +154,7 @@ def _within(
 
 def _without(found: SearchResult, ids: Ids) -> SearchResult:
     """Drop one neighbour of each query: the query itself or, if it is not found, the last."""
-    keep = found.ids != ids[:, np.newaxis]
-    keep[keep.all(axis=1), -1] = False
+    keep = others(found.ids, ids)
     return SearchResult(*(array[keep].reshape(len(ids), -1) for array in found))
 
 

@@ -51,18 +51,14 @@ def resolved(path: str | os.PathLike[str]) -> Path:
 
 def kind_of(path: Path) -> str:
     """The kind of file at a path, "" for a plain one; raises FileNotFoundError if there is none."""
-    return _kind(path.lstat().st_mode)
-
-
-def _kind(mode: int) -> str:
+    mode = path.lstat().st_mode
     return "" if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
 
 
 def open_plain(path: Path) -> io.FileIO:
     """Open a file for reading; raises CorruptFileError for anything but a plain file."""
     # Checked before opening, which has side effects on some devices.
-    kind = kind_of(path)
-    if not kind:
+    if stat.S_ISREG(path.lstat().st_mode):
         try:
             # One call, so that no interrupt comes before an object owns the open file.
             file = next(map(io.FileIO, map(os.open, [path], [_READ])))
@@ -70,13 +66,11 @@ def open_plain(path: Path) -> io.FileIO:
             # A link or a folder has replaced it since.
             if error.errno not in (errno.ELOOP, errno.EISDIR):
                 raise
-            kind = kind_of(path)
         else:
-            kind = _kind(os.fstat(file.fileno()).st_mode)
-            if not kind:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return file
             file.close()
-    raise CorruptFileError(path, f"must be a plain file, is {kind or 'being replaced'}")
+    raise CorruptFileError(path, f"must be a plain file, is {kind_of(path) or 'being replaced'}")
 
 
 def pieces(file: io.FileIO, size: int, path: Path) -> Iterator[bytes]:
@@ -92,10 +86,14 @@ def pieces(file: io.FileIO, size: int, path: Path) -> Iterator[bytes]:
 def read_plain(path: Path, max_bytes: int) -> bytes:
     """All bytes of a file; raises CorruptFileError if there are more than `max_bytes`."""
     with open_plain(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > max_bytes:
-            raise CorruptFileError(path, f"must have at most {max_bytes} bytes, has {size}")
-        return b"".join(pieces(file, size, path))
+        return _all_of(file, path, max_bytes)
+
+
+def _all_of(file: io.FileIO, path: Path, max_bytes: int) -> bytes:
+    size = os.fstat(file.fileno()).st_size
+    if size > max_bytes:
+        raise CorruptFileError(path, f"must have at most {max_bytes} bytes, has {size}")
+    return b"".join(pieces(file, size, path))
 
 
 def head_of(path: Path, n_bytes: int) -> bytes:
@@ -105,8 +103,8 @@ def head_of(path: Path, n_bytes: int) -> bytes:
 
 
 @contextlib.contextmanager
-def watched(path: Path) -> Iterator[Callable[[], bool]]:
-    """Yield a function that tells whether a file has been in place since the context was entered.
+def watched(path: Path, max_bytes: int) -> Iterator[tuple[bytes, Callable[[], bool]]]:
+    """Yield all bytes of a file, and a function that tells whether it is still in place.
 
     For files that are only ever replaced by renaming. The file stays open, so that no other file
     can get its inode number: the same number means the same file.
@@ -120,4 +118,4 @@ def watched(path: Path) -> Iterator[Callable[[], bool]]:
             except FileNotFoundError:
                 return False
 
-        yield is_still_there
+        yield _all_of(file, path, max_bytes), is_still_there

@@ -126,11 +126,11 @@ def _plan(
         return "probe, then scan", "probing became more expensive than a scan"
     if counters["probes"]:
         return "probe", "few codes are near the query, and bands lead to them"
-    if k > state.rows:
-        return "scan", "k is larger than the number of codes"
     parts = list(state.parts())
     if not parts:
         return "scan", "the index is empty"
+    if k > state.rows:
+        return "scan", "k is larger than the number of codes"
     if any(part.segment.bands for part in parts):
         if method == "scan":
             return "scan", "method='scan'"

@@ -86,8 +86,11 @@ class SegmentPolicy:
     def compacted(self, state: State) -> State:
         """The state in as few segments as possible, without the removed rows."""
         parts = list(state.parts())
-        if not parts or (len(parts) == 1 and not parts[0].removed_rows):
+        if not parts:
             return state
+        if len(parts) == 1 and not parts[0].removed_rows:
+            builds = self.build == "auto" and len(parts[0]) >= self.banded_rows
+            return self.with_bands(state) if builds else state
         had_bands = any(part.segment.bands for part in parts)
         # `parts` begins with the tail, which is the youngest; the segments follow oldest first.
         youngest_first = parts[:1] + parts[:0:-1] if state.tail else parts[::-1]

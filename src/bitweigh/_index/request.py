@@ -28,8 +28,6 @@ class Request(NamedTuple):
 
     engine: _core.Engine
     segments: _core.SegmentSet
-    costs: NDArray[np.float64]
-    """(n_bits, 2) for a single query, else (nq, n_bits, 2)."""
     options: _core.SearchOptions
 
 
@@ -61,36 +59,50 @@ def _engine_options(
     return options
 
 
-def nearest(request: Request, k: int, stats: bool = False) -> SearchResult:
-    """The k nearest rows of each query."""
-    engine, segments, costs, options = request
+def nearest(
+    request: Request, costs: NDArray[np.float64], k: int, stats: bool = False
+) -> SearchResult:
+    """The k nearest rows of each query; costs are (n_bits, 2) or (nq, n_bits, 2)."""
+    engine, segments, options = request
     shape = (k,) if costs.ndim == 2 else (len(costs), k)
     distances, ids = np.empty(shape), np.empty(shape, np.int64)
     counters = _counters_for(costs) if stats else None
     engine.search(segments, costs, k, options, distances, ids, counters)
     result = SearchResult(distances, ids)
     if counters is not None:
-        result.stats = _stats_of(counters)
+        result._counters = counters
     return result
 
 
-def within(request: Request, radii: NDArray[np.float64], stats: bool = False) -> RangeResult:
-    """All rows within the radius of each query; LimitError if a query has more than the limit."""
-    engine, segments, costs, options = request
+def within(
+    request: Request,
+    costs: NDArray[np.float64],
+    radii: NDArray[np.float64],
+    stats: bool = False,
+    first: int = 0,
+) -> RangeResult:
+    """All rows within the radius of each query; LimitError if a query has more than the limit.
+
+    `first` is the number of the first query, for errors about one batch of many.
+    """
+    engine, segments, options = request
     lims = np.empty(len(radii) + 1, dtype=np.int64)
     counters = _counters_for(costs) if stats else None
     try:
         distances, ids = engine.range_search(segments, costs, radii, options, lims, counters)
-    except _core.TooManyRowsError:
-        raise LimitError(f"more than limit = {options.limit} codes are within the radius") from None
+    except _core.TooManyRowsError as error:
+        query = first + int(str(error))
+        raise LimitError(
+            f"query {query} has more than limit={options.limit} codes within its radius"
+        ) from None
     # The engine's int64 is C's long long, a different type to NumPy than its int64.
     result = RangeResult(lims, distances, ids.view(np.int64))
     if counters is not None:
-        result.stats = _stats_of(counters)
+        result._counters = counters
     return result
 
 
-def in_order(request: Request) -> Iterator[tuple[float, int]]:
+def in_order(request: Request, costs: NDArray[np.float64]) -> Iterator[tuple[float, int]]:
     """All rows of a single query as (distance, id), nearest first.
 
     The answer for a larger k begins with that for a smaller one, so each search continues where the
@@ -99,7 +111,7 @@ def in_order(request: Request) -> Iterator[tuple[float, int]]:
     """
     done, k = 0, _FIRST_NEIGHBOURS
     while True:
-        distances, ids = nearest(request, k)
+        distances, ids = nearest(request, costs, k)
         found = int(np.count_nonzero(ids >= 0))
         yield from zip(distances[done:found].tolist(), ids[done:found].tolist(), strict=True)
         if found < k:
@@ -109,8 +121,5 @@ def in_order(request: Request) -> Iterator[tuple[float, int]]:
 
 def _counters_for(costs: NDArray[np.float64]) -> NDArray[np.int64]:
     """An array for the counters: (n_counters,) for a single query, else (nq, n_counters)."""
-    return np.empty((*costs.shape[:-2], _N_COUNTERS), np.int64)
-
-
-def _stats_of(counters: NDArray[np.int64]) -> SearchStats:
-    return SearchStats(*(counters.tolist() if counters.ndim == 1 else counters.T))
+    shape = _N_COUNTERS if costs.ndim == 2 else (len(costs), _N_COUNTERS)
+    return np.empty(shape, np.int64)

@@ -67,6 +67,11 @@ class State:
             yield self.tail
         yield from self.segments
 
+    def ids(self) -> Ids:
+        """All ids in ascending order."""
+        ids = [part.segment.ids_of(part.rows()) for part in self.parts()]
+        return np.sort(np.concatenate(ids)) if ids else np.empty(0, np.int64)
+
     def locate(self, ids: Ids) -> RowLocations:
         """Find the rows of these ids."""
         numbers, rows = np.empty(len(ids), np.int32), np.empty(len(ids), np.uint32)

@@ -67,7 +67,10 @@ class ArrayKind:
     dtypes: tuple[str, ...]
     """The dtypes allowed, as NumPy writes them."""
     lengths: tuple[str, ...]
-    """The names of the lengths in its shape, from `part_lengths` or a vector index."""
+    """The names of the lengths in its shape, from `part_lengths` or a vector index.
+
+    Only the first of them can be 0.
+    """
     optional: bool = False
     """Whether it may be missing. Arrays without elements never have a file."""
 
@@ -218,6 +221,15 @@ def agrees(found: bytes, expected: bytes) -> bool:
     return found[:length] == expected[:length]
 
 
+def load_array(folder: Path, stored: ArrayFile, mapped: bool, verify: bool) -> Array:
+    """The array of a file, mapped or read; `verify` checks it against its checksum."""
+    if not mapped:
+        return read_array(folder, stored, verify)
+    if verify:
+        check_file(folder, stored)
+    return map_array(folder, stored)
+
+
 def map_array(folder: Path, stored: ArrayFile) -> Array:
     """The array of a file, mapped: read when it is used."""
     path = folder / stored.name
@@ -252,13 +264,11 @@ def read_array(folder: Path, stored: ArrayFile, verify: bool) -> Array:
 def check_file(folder: Path, stored: ArrayFile) -> None:
     """Raise CorruptFileError if the file has changed since it was written."""
     path = folder / stored.name
-    hasher = xxhash.xxh3_128()
     with open_plain(path) as file:
         _data_start(file, path, stored)
         file.seek(0)
-        for piece in pieces(file, stored.size, path):
-            hasher.update(piece)
-    if hasher.hexdigest() != stored.checksum:
+        checksum = digest_of_pieces(pieces(file, stored.size, path))
+    if checksum != stored.checksum:
         raise CorruptFileError(path, DAMAGED)
 
 

@@ -23,8 +23,8 @@ from bitweigh._storage.arrays import (
     check_file,
     digest_of,
     digest_of_pieces,
+    load_array,
     map_array,
-    read_array,
 )
 from bitweigh._storage.index_files import Content
 from bitweigh._storage.manifest import Fields, OtherFile
@@ -165,9 +165,16 @@ def read_fields(fields: Fields, n_bits: int) -> Attachments:
 
 
 def read_attachments(
-    folder: Path, described_in: Path, stored: Attachments, codes: Content, mapped: bool
+    folder: Path,
+    described_in: Path,
+    stored: Attachments,
+    codes: Content,
+    mapped: bool,
+    verify: bool,
 ) -> VectorContent:
     """The vector index with these codes; `described_in` is the file that describes the folder.
+
+    `verify` checks the arrays against their checksums; hasher and weigher always are.
 
     Raises CorruptFileError if a file is damaged, or if they do not fit each other.
     """
@@ -180,13 +187,11 @@ def read_attachments(
     content = VectorContent(codes, hasher, weigher, stored.metric, stored.rerank, stored.seed)
     if stored.vectors is None or stored.vector_ids is None:
         return content
-    if mapped:
-        ids = map_array(folder, stored.vector_ids)
-    else:
-        ids = read_array(folder, stored.vector_ids, verify=True)
-        if not np.array_equal(ids, _ids_in(codes)):
-            path = folder / stored.vector_ids.name
-            raise CorruptFileError(path, "these are not the ids of the index")
+    ids = load_array(folder, stored.vector_ids, mapped, verify)
+    if not mapped and not np.array_equal(ids, codes.state.ids()):
+        path = folder / stored.vector_ids.name
+        raise CorruptFileError(path, "these are not the ids of the index")
+    if verify:
         check_file(folder, stored.vectors)
     vectors = map_array(folder, stored.vectors)
     return VectorContent(
@@ -202,12 +207,6 @@ def check_attachments(folder: Path, stored: Attachments) -> None:
     for array in (stored.vectors, stored.vector_ids):
         if array is not None:
             check_file(folder, array)
-
-
-def _ids_in(codes: Content) -> Ids:
-    """The ids of all codes that were not removed, ascending."""
-    ids = [part.segment.ids_of(part.rows()) for part in codes.state.parts()]
-    return np.sort(np.concatenate(ids)) if ids else np.empty(0, np.int64)
 
 
 def _read_estimator(folder: Path, stored: OtherFile, kinds: tuple[type[Kind], ...]) -> Kind:

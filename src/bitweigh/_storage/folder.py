@@ -31,9 +31,11 @@ from bitweigh._storage.formats import (
 from bitweigh._storage.manifest import (
     FILE_NAME,
     MANIFEST,
+    MAX_BYTES,
     Manifest,
     OtherFile,
     format_named_in,
+    parse,
     read_manifest,
 )
 from bitweigh.errors import CorruptFileError
@@ -160,13 +162,13 @@ def _attempt(
     """The result of reading a folder; None if a save interfered.
 
     A save may remove the files of a manifest after it was read, but never while that manifest is in
-    place. So a file counts as missing only if the manifest was in place from before it was read
-    until after the file was looked for.
+    place. So a file counts as missing only if the manifest was in place after the file was looked
+    for.
     """
     if read_older is not None and _has_older(folder, in_format):
         return read_older(folder)
-    with watched(folder / MANIFEST) as is_still_there:
-        manifest = read_manifest(folder)
+    with watched(folder / MANIFEST, MAX_BYTES) as (raw, is_still_there):
+        manifest = parse(raw, folder / MANIFEST)
         if manifest.format is not in_format:
             raise _other_format(folder, manifest.format, in_format)
         try:

@@ -29,12 +29,10 @@ from bitweigh._storage.arrays import (
     ArrayData,
     ArrayFile,
     array_data,
-    check_file,
     digest_of,
     header_of,
-    map_array,
+    load_array,
     part_lengths,
-    read_array,
 )
 from bitweigh._storage.formats import INDEX, VECTORS
 from bitweigh._storage.manifest import (
@@ -136,11 +134,6 @@ class StoredIndex:
     options: BandOptions
     tail: StoredPart | None
     segments: tuple[StoredPart, ...]
-
-    def files(self) -> dict[str, ArrayFile]:
-        """All files by name."""
-        parts = self.segments if self.tail is None else (self.tail, *self.segments)
-        return {file.name: file for part in parts for file in part.files.values()}
 
 
 def save(content: Content, path: str | os.PathLike[str]) -> None:
@@ -248,20 +241,12 @@ def _read(folder: Path, manifest: Manifest, mapped: bool, verify: bool) -> tuple
 
 def read_content(folder: Path, stored: StoredIndex, mapped: bool, verify: bool) -> Content:
     """The index that a folder holds, with its arrays."""
-    return content_from(stored, partial(_array_of, folder, mapped, verify), folder)
+    return content_from(stored, partial(load_array, folder, mapped=mapped, verify=verify), folder)
 
 
 def stored_index(manifest: Manifest) -> StoredIndex:
     """The index that a manifest describes, with every field checked; nothing is allocated yet."""
     return READERS[manifest.format.name, manifest.version](manifest.fields())
-
-
-def _array_of(folder: Path, mapped: bool, verify: bool, file: ArrayFile) -> Array:
-    if not mapped:
-        return read_array(folder, file, verify)
-    if verify:
-        check_file(folder, file)
-    return map_array(folder, file)
 
 
 def _array_in(files: dict[str, bytes], file: ArrayFile) -> Array:
@@ -321,26 +306,22 @@ READERS: dict[tuple[str, int], Callable[[Fields], StoredIndex]] = {
 
 
 def content_from(stored: StoredIndex, read: ArrayReader, folder: Path) -> Content:
-    """The index of the arrays that `read` returns, called once for each file.
+    """The index of the arrays that `read` returns.
 
     Raises CorruptFileError, with `folder` in its path, for a part whose rows were all removed: an
     index drops such parts, and no other code expects one.
     """
-    arrays = {name: read(file) for name, file in stored.files().items()}
-    segments = tuple(_part_from(part, stored.n_bits, arrays, folder) for part in stored.segments)
-    tail = stored.tail
+    n_bits, tail = stored.n_bits, stored.tail
     state = State(
-        segments,
-        None if tail is None else _part_from(tail, stored.n_bits, arrays, folder),
+        tuple([_part_from(part, n_bits, read, folder) for part in stored.segments]),
+        None if tail is None else _part_from(tail, n_bits, read, folder),
         stored.next_id,
     )
     return Content(stored.n_bits, stored.bitorder, stored.options, state)
 
 
-def _part_from(
-    stored: StoredPart, n_bits: int, arrays: dict[str, Array], folder: Path
-) -> LiveSegment:
-    found: dict[str, Any] = {kind: arrays[file.name] for kind, file in stored.files.items()}
+def _part_from(stored: StoredPart, n_bits: int, read: ArrayReader, folder: Path) -> LiveSegment:
+    found: dict[str, Any] = {kind: read(file) for kind, file in stored.files.items()}
     ids = (
         found["ids"]
         if stored.first_id is None

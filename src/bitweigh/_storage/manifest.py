@@ -248,9 +248,9 @@ class Fields:
 
     def array(self, kind: ArrayKind, lengths: Mapping[str, int]) -> ArrayFile | None:
         """The file of an array; None if the array is empty, or optional and missing."""
-        shape = kind.shape(lengths)
-        if 0 in shape or (kind.optional and self._body.get(kind.name) is None):
+        if not lengths[kind.lengths[0]] or (kind.optional and self._body.get(kind.name) is None):
             return None
+        shape = kind.shape(lengths)
         name, facts = self._named(kind.name, kind.ending)
         if facts.get("dtype") not in kind.dtypes:
             self.fail(f"files must have {name} with dtype {' or '.join(kind.dtypes)}")

@@ -18,7 +18,7 @@ from bitweigh._storage.attachments import Attachments, VectorContent, VectorSour
 from bitweigh._storage.formats import VECTORS
 from bitweigh._storage.manifest import MANIFEST, Manifest, read_manifest, sealed
 
-__all__ = ["VectorContent", "VectorSource", "checksum_of", "load", "save", "verify"]
+__all__ = ["VectorContent", "VectorSource", "check_files", "checksum_of", "load", "save"]
 
 
 def save(content: VectorContent, path: str | os.PathLike[str]) -> None:
@@ -33,18 +33,23 @@ def save(content: VectorContent, path: str | os.PathLike[str]) -> None:
     folders.save(path, VECTORS, manifest, files, older=vectors_1)
 
 
-def load(path: str | os.PathLike[str], mapped: bool) -> tuple[VectorContent, VectorSource]:
+def load(
+    path: str | os.PathLike[str], mapped: bool, verify: bool
+) -> tuple[VectorContent, VectorSource]:
     """The vector index in a folder, and its source; raises CorruptFileError if it is damaged."""
     return folders.load(
-        path, VECTORS, partial(_read, mapped=mapped), partial(vectors_1.attempt, mapped=mapped)
+        path,
+        VECTORS,
+        partial(_read, mapped=mapped, verify=verify),
+        partial(vectors_1.attempt, mapped=mapped, verify=verify),
     )
 
 
-def verify(path: str | os.PathLike[str]) -> None:
+def check_files(path: str | os.PathLike[str]) -> None:
     """Check the files of hasher, weigher and vectors in a folder against their checksums."""
     folder = resolved(path)
     if not os.path.lexists(folder / MANIFEST):
-        vectors_1.verify(folder)
+        vectors_1.check_files(folder)
     else:
         manifest = read_manifest(folder)
         n_bits = index_files.stored_index(manifest).n_bits
@@ -59,11 +64,13 @@ def checksum_of(path: str | os.PathLike[str]) -> str:
     return vectors_1.checksum_of(folder)
 
 
-def _read(folder: Path, manifest: Manifest, mapped: bool) -> tuple[VectorContent, VectorSource]:
+def _read(
+    folder: Path, manifest: Manifest, mapped: bool, verify: bool
+) -> tuple[VectorContent, VectorSource]:
     stored = index_files.stored_index(manifest)
     attached = _attached(manifest, stored.n_bits)
-    codes = index_files.read_content(folder, stored, mapped, verify=not mapped)
-    content = attachments.read_attachments(folder, manifest.path, attached, codes, mapped)
+    codes = index_files.read_content(folder, stored, mapped, verify)
+    content = attachments.read_attachments(folder, manifest.path, attached, codes, mapped, verify)
     vectors = None if attached.vectors is None else folder / attached.vectors.name
     return content, VectorSource(folder, manifest.checksum, vectors)
 

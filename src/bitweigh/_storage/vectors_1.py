@@ -37,7 +37,7 @@ from bitweigh._storage.manifest import MANIFEST, OtherFile, format_named_in, rea
 from bitweigh.errors import CorruptFileError
 from bitweigh.hashers import _files as estimator_files
 
-__all__ = ["CODES", "NAME", "attempt", "checksum_of", "owns", "parse", "remove", "verify"]
+__all__ = ["CODES", "NAME", "attempt", "check_files", "checksum_of", "owns", "parse", "remove"]
 
 NAME = "vectors.json"
 CODES = "index"
@@ -54,15 +54,15 @@ Entry = Mapping[str, Any]
 """The entry for an index of codes: `_FIELDS`, of which `index` is the checksum of its manifest."""
 
 
-def attempt(folder: Path, mapped: bool) -> tuple[VectorContent, VectorSource] | None:
+def attempt(folder: Path, mapped: bool, verify: bool) -> tuple[VectorContent, VectorSource] | None:
     """The vector index in a folder, and its source; None if a save interfered.
 
     A save of version 1 replaces the description before anything else. A save of version 2 writes
     the manifest before it removes anything.
     """
-    with watched(folder / NAME) as is_still_there:
+    with watched(folder / NAME, _MAX_BYTES) as (raw, is_still_there):
         try:
-            return _read(folder, mapped)
+            return _read(folder, raw, mapped, verify)
         except (FileNotFoundError, CorruptFileError) as error:
             if not is_still_there() or os.path.lexists(folder / MANIFEST):
                 return None
@@ -71,7 +71,7 @@ def attempt(folder: Path, mapped: bool) -> tuple[VectorContent, VectorSource] | 
             raise CorruptFileError(Path(error.filename), "the file is missing") from None
 
 
-def verify(folder: Path) -> None:
+def check_files(folder: Path) -> None:
     """Check the files beside the codes against their checksums."""
     codes = read_manifest(folder / CODES)
     entries = parse(read_plain(folder / NAME, _MAX_BYTES), folder / NAME)
@@ -122,16 +122,17 @@ def _is_described(folder: Path) -> bool:
     return any(owns(folder / name) for name in _DESCRIPTIONS)
 
 
-def _read(folder: Path, mapped: bool) -> tuple[VectorContent, VectorSource]:
-    raw = read_plain(folder / NAME, _MAX_BYTES)
+def _read(
+    folder: Path, raw: bytes, mapped: bool, verify: bool
+) -> tuple[VectorContent, VectorSource]:
     entries = parse(raw, folder / NAME)
     if os.path.lexists(folder / CODES) and kind_of(folder / CODES) != "a folder":
         found = kind_of(folder / CODES) or "a file"
         raise CorruptFileError(folder / CODES, f"must be a folder, is {found}")
-    codes, source = index_files.load(folder / CODES, mapped, verify=not mapped)
+    codes, source = index_files.load(folder / CODES, mapped, verify)
     entry = _entry_for(folder, entries, source.checksum)
     stored = _attachments(folder, entry, codes.n_bits)
-    content = read_attachments(folder, folder / NAME, stored, codes, mapped)
+    content = read_attachments(folder, folder / NAME, stored, codes, mapped, verify)
     vectors = None if stored.vectors is None else folder / stored.vectors.name
     return content, VectorSource(folder, digest_of(raw), vectors)
 

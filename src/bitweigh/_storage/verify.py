@@ -12,7 +12,7 @@ from bitweigh._index.segments import Segment
 from bitweigh._storage.arrays import DAMAGED, digest_of_pieces
 from bitweigh._storage.index_files import Content, described
 from bitweigh.errors import CorruptFileError
-from bitweigh.typing import BitOrder
+from bitweigh.typing import BitOrder, Codes
 
 __all__ = ["verify"]
 
@@ -36,21 +36,18 @@ class _UnsoundError(Exception):
 
 
 def _check(content: Content) -> None:
-    all_ids = []
     for number, part in enumerate(content.state.parts()):
         name = f"part {number}"
         if not len(part):
             raise _UnsoundError(f"{name}: all rows were removed")
         _check_ids(part.segment, name)
-        _check_codes(part.segment, content.bitorder, name)
-        _check_bands(part.segment, content.bitorder, name)
+        codes = part.segment.codes(np.arange(len(part.segment), dtype=np.uint32))
+        _check_codes(part.segment, codes, content.bitorder, name)
+        _check_bands(part.segment, codes, content.bitorder, name)
         rows_in_last_block = len(part.segment) % BLOCK_ROWS
         if rows_in_last_block and part.removed_masks()[-1] >> rows_in_last_block:
             raise _UnsoundError(f"{name}: rows were removed that do not exist")
-        all_ids.append(part.segment.ids_of(part.rows()))
-    if not all_ids:
-        return
-    ids = np.sort(np.concatenate(all_ids))
+    ids = content.state.ids()
     if (ids[1:] == ids[:-1]).any():
         raise _UnsoundError("two rows have the same id")
     if any(part.segment.largest_id >= content.state.next_id for part in content.state.parts()):
@@ -73,17 +70,15 @@ def _check_ids(segment: Segment, name: str) -> None:
         raise _UnsoundError(f"{name}: ids are not distinct, or their lookup is not in order")
 
 
-def _check_codes(segment: Segment, bitorder: BitOrder, name: str) -> None:
-    codes = segment.codes(np.arange(len(segment), dtype=np.uint32))
+def _check_codes(segment: Segment, codes: Codes, bitorder: BitOrder, name: str) -> None:
     if _core.first_stray_row(codes, segment.n_bits, bitorder) < len(segment):
         raise _UnsoundError(f"{name}: a code has unused bits set")
     if not np.array_equal(_core.pack_blocks(codes), segment.blocks):
         raise _UnsoundError(f"{name}: the last block is not padded with zeros")
 
 
-def _check_bands(segment: Segment, bitorder: BitOrder, name: str) -> None:
+def _check_bands(segment: Segment, codes: Codes, bitorder: BitOrder, name: str) -> None:
     """Check that the bands are identical to newly built ones."""
-    codes = segment.codes(np.arange(len(segment), dtype=np.uint32))
     for number, band in enumerate(segment.bands):
         starts, rows = sorted_by_band(codes, band.bits, bitorder)
         band_rows = np.arange(len(segment)) if band.rows is None else band.rows

@@ -13,9 +13,9 @@ from bitweigh._vectors.state import VectorState
 from bitweigh._vectors.store import Vectors, blocks_of
 from bitweigh.errors import CorruptFileError
 from bitweigh.index import Index
-from bitweigh.typing import Ids
+from bitweigh.typing import BuildMode, Ids
 
-__all__ = ["checksum", "load", "save", "verify"]
+__all__ = ["check_files", "checksum", "load", "save"]
 
 
 class _Blocks:
@@ -39,19 +39,26 @@ def save(state: VectorState, path: str | os.PathLike[str]) -> None:
     vector_files.save(VectorContent(state.index._content(), *settings, ids, blocks), path)
 
 
-def load(path: str | os.PathLike[str], mapped: bool) -> VectorState:
+def load(
+    path: str | os.PathLike[str], mapped: bool, verify: bool, build: BuildMode
+) -> tuple[VectorState, Source]:
     """Load the state from a folder; CorruptFileError if the folder is damaged."""
-    content, source = vector_files.load(path, mapped)
-    mapped_state = content.codes.state if mapped else None
-    return VectorState(
-        Index._of(content.codes, Source(source.folder.resolve(), source.checksum, mapped_state)),
+    content, vector_source = vector_files.load(path, mapped, verify)
+    source = Source(
+        vector_source.folder.resolve(),
+        vector_source.checksum,
+        content.codes.state if mapped else None,
+    )
+    state = VectorState(
+        Index._of(content.codes, source, build),
         content.hasher,
         content.weigher,
-        _vectors_of(content, source, mapped),
+        _vectors_of(content, vector_source, mapped),
         content.metric,
         content.rerank,
         content.seed,
     )
+    return state, source
 
 
 def checksum(folder: Path) -> str:
@@ -59,9 +66,9 @@ def checksum(folder: Path) -> str:
     return vector_files.checksum_of(folder)
 
 
-def verify(folder: Path) -> None:
-    """Compare the files of hasher, weigher and vectors with their checksums."""
-    vector_files.verify(folder)
+def check_files(folder: Path) -> None:
+    """Check the files of hasher, weigher and vectors against their checksums."""
+    vector_files.check_files(folder)
 
 
 def _vectors_of(content: VectorContent, source: VectorSource, mapped: bool) -> Vectors | None:

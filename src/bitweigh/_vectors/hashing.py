@@ -18,9 +18,8 @@ __all__ = ["as_queries", "cost_blocks", "row_blocks"]
 
 def as_queries(state: VectorState, Q: object) -> tuple[NDArray[Any], bool]:
     """Queries (nq, n_features), not yet checked for NaN, and whether there was a single query."""
-    array = as_array(Q, "Q")
-    single = array.ndim == 1
-    rows = array[np.newaxis] if single else array
+    single = np.ndim(Q) == 1  # type: ignore[arg-type]
+    rows = as_array(Q, "Q", allow_objects=True)[np.newaxis] if single else Q
     return as_vectors(rows, "VectorIndex", state.hasher.n_features_in_, name="Q"), single
 
 

@@ -81,7 +81,8 @@ def within(
         near = distances <= radii[:, np.newaxis]
         counts += near.sum(axis=1)
         if limit is not None and (counts > limit).any():
-            raise LimitError(f"more than limit = {limit} vectors are within the radius")
+            query = int(np.argmax(counts > limit))
+            raise LimitError(f"query {query} has more than limit={limit} vectors within its radius")
         for parts, to_block, inside in zip(found, distances, near, strict=True):
             parts.append((to_block[inside], block[inside]))
     ordered = [_in_order(parts) for parts in found]

@@ -18,7 +18,7 @@ class VectorState:
     """The contents of a vector index at one moment."""
 
     index: Index
-    """The codes. Changes go to a copy, for a new state; only bands are built in place."""
+    """The codes. Changes go to a copy, for a new state."""
     hasher: Hasher
     weigher: Weigher
     vectors: Vectors | None

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import as_integer
 from bitweigh._euclidean import euclidean_top
+from bitweigh._results import others
 from bitweigh.hashers._estimator import Shape
 from bitweigh.weighers._base import Weigher, as_projected
 
@@ -154,10 +155,7 @@ def _neighbours(
 ) -> NDArray[np.int64]:
     """The k nearest neighbours of these rows among all rows but themselves: (n_rows, k)."""
     found = euclidean_top(vectors, vectors[rows], k + 1)
-    other = found != rows[:, np.newaxis]
-    # A row may be missing among more than k copies of itself: then drop the last one found.
-    other[other.all(axis=1), -1] = False
-    neighbours: NDArray[np.int64] = found[other].reshape(len(rows), k)
+    neighbours: NDArray[np.int64] = found[others(found, rows)].reshape(len(rows), k)
     return neighbours
 
 
