@@ -33,9 +33,8 @@ namespace bitweigh {
 // The scratch memory of a query. ProbeQuery sets every member before it reads it, except `keys`,
 // which is empty between two queries.
 struct ProbeScratch {
-    std::vector<double> flips;  // Flip weight of each bit of the code.
-    std::vector<std::uint8_t>
-        cheap_ones;  // Whether 1 is the cheap value, for each bit of the code.
+    std::vector<double> flips;             // Flip weight of each bit of the code.
+    std::vector<std::uint8_t> cheap_ones;  // Whether 1 is the cheap value of each bit.
     std::vector<BandQuery> bands;
     ProbePlan plan;
     struct BandKey {

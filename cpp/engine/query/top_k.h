@@ -258,10 +258,9 @@ private:
     std::array<Bin, 128> bins_;
     double nearest_ = 0.0;  // Smallest distance at the last selection, where the bins begin.
     double bins_per_distance_ = 0.0;
-    std::size_t kth_bin_ = 0;    // First bin up to which there are K entries.
-    std::size_t up_to_kth_ = 0;  // Number of entries in the bins up to kth_bin_.
-    std::optional<SeenIds>
-        seen_;  // Ids of the entries kept, if rows may repeat and K is not small.
+    std::size_t kth_bin_ = 0;      // First bin up to which there are K entries.
+    std::size_t up_to_kth_ = 0;    // Number of entries in the bins up to kth_bin_.
+    std::optional<SeenIds> seen_;  // Ids of kept and of some dropped entries; set if rows repeat.
     std::size_t repeats_ = 0;
 };
 

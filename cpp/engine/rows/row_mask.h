@@ -24,8 +24,7 @@ struct RowMaskView {
     // large as four pages.
     static constexpr std::size_t page_blocks = 4096;
 
-    const std::uint32_t* const* pages =
-        nullptr;  // Array of pages; null for one without denied rows.
+    const std::uint32_t* const* pages = nullptr;  // Pages; null for one without denied rows.
 
     // The mask of the denied rows of a block.
     std::uint32_t denied_in(std::size_t block) const {
@@ -174,8 +173,7 @@ private:
     std::size_t denied_rows_ = 0;
     std::vector<const std::uint32_t*> pages_;         // Null for a page without denied rows.
     std::vector<std::shared_ptr<const Page>> owned_;  // Null for pages in stored_ or not stored.
-    std::shared_ptr<const std::uint32_t[]>
-        stored_;  // Masks that some of pages_ point into, or null.
+    std::shared_ptr<const std::uint32_t[]> stored_;   // Masks that pages_ may point into, or null.
 };
 
 }  // namespace bitweigh
