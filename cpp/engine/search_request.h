@@ -22,7 +22,7 @@ struct Engine {
     Tuning tuning = {};
 };
 
-// The options of a single call, as OPTION(type, name, default, docstring). The struct and its
+// The options of a single call, as OPTION(type, name, default, doc). The struct and its
 // Python class are generated from this list.
 #define BITWEIGH_SEARCH_OPTIONS(OPTION)                                                        \
     OPTION(Method, method, Method::automatic, "What to do with segments that have bands.")     \
@@ -32,7 +32,7 @@ struct Engine {
            "Maximum number of rows within a query's radius; more raise TooManyRowsError.")
 
 struct SearchOptions {
-#define BITWEIGH_MEMBER(type, name, value, docstring) type name = value;
+#define BITWEIGH_MEMBER(type, name, value, doc) type name = value;
     BITWEIGH_SEARCH_OPTIONS(BITWEIGH_MEMBER)
 #undef BITWEIGH_MEMBER
 };

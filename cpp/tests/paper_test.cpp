@@ -109,7 +109,7 @@ Trace watch(const Case& c, const std::vector<SubstringTable>& tables, std::size_
                                 distances_of(heap.take_sorted(unchecked))});
     };
     const paper::Codes codes = c.codes();
-    paper::MetRows met(c.n);
+    paper::SeenRows met(c.n);
     paper::TableMerge<Queue, Watch> merge(codes, tables, met, c.costs.data(), k, order, unchecked,
                                           note);
     trace.answer = merge.run();
