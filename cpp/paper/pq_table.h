@@ -73,8 +73,7 @@ private:
     Codes codes_;
     std::vector<SubstringTable> tables_;
     SpareScratch<SeenRows> spare_seen_;
-    SpareScratch<std::vector<std::uint16_t>>
-        spare_times_seen_;  // Counts by row, 0 between queries.
+    SpareScratch<std::vector<std::uint16_t>> spare_times_seen_;  // Counts by row; 0 when idle.
 };
 
 }  // namespace bitweigh::paper
