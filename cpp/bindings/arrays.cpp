@@ -16,7 +16,7 @@ BitOrder order_named(const std::string& name) {
 void widen(const nanobind::ndarray<const float, nanobind::c_contig, nanobind::device::cpu>& values,
            const nanobind::ndarray<double, nanobind::c_contig, nanobind::device::cpu>& widened) {
     if (values.size() != widened.size()) {
-        throw std::invalid_argument("the array for the values does not fit them");
+        throw std::invalid_argument("widened must have as many elements as values");
     }
     const StandardFloatMode mode;
     std::copy_n(values.data(), values.size(), widened.data());
@@ -25,18 +25,18 @@ void widen(const nanobind::ndarray<const float, nanobind::c_contig, nanobind::de
 void check_costs(const double* costs, std::size_t n_queries, std::size_t n_bits, bool single) {
     const StandardFloatMode mode;
     for (std::size_t q = 0; q < n_queries; ++q) {
-        const double* own = costs + q * n_bits * 2;
-        const CostFault fault = find_cost_fault(own, n_bits);
+        const double* query_costs = costs + q * n_bits * 2;
+        const CostFault fault = find_cost_fault(query_costs, n_bits);
         if (fault.kind == CostFault::Kind::none) continue;
-        const std::string query = single ? "" : std::to_string(q);
+        const std::string index = single ? "" : std::to_string(q);
         if (fault.kind == CostFault::Kind::too_large) {
             throw std::invalid_argument(
-                "costs" + (single ? "" : "[" + query + "]") +
+                "costs" + (single ? "" : "[" + index + "]") +
                 ": the absolute values of a query's costs must add up to at most 2**1020");
         }
-        const double value = own[2 * fault.bit + fault.value];
+        const double value = query_costs[2 * fault.bit + fault.value];
         const std::string shown = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-        throw std::invalid_argument("costs[" + query + (single ? "" : ", ") +
+        throw std::invalid_argument("costs[" + index + (single ? "" : ", ") +
                                     std::to_string(fault.bit) + ", " + std::to_string(fault.value) +
                                     "] is " + shown + ", every cost must be finite");
     }

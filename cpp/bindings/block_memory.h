@@ -1,5 +1,5 @@
-// Memory for blocks: aligned to cache lines and, where it is large, to huge pages, which spare the
-// scan most of its address translations.
+// Memory for blocks, aligned to cache lines or, if it is large, to huge pages, which save the scan
+// most of its address translations.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ public:
         constexpr std::size_t line = 64;
         constexpr std::size_t huge_page = std::size_t{2} << 20;
         const std::size_t alignment = bytes >= 2 * huge_page ? huge_page : line;
-        // aligned_alloc wants a multiple of the alignment, and more than nothing.
+        // aligned_alloc needs a multiple of the alignment that is not 0.
         const std::size_t size = (bytes + alignment) / alignment * alignment;
         data_ = static_cast<std::uint8_t*>(std::aligned_alloc(alignment, size));
         if (!data_) throw std::bad_alloc();

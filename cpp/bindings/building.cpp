@@ -1,5 +1,5 @@
-// Building segments: codes into blocks, rows into the order of a band or of their ids. Everything
-// here may take long; a Stop, or Ctrl-C, ends it.
+// Builds segments: packs codes into blocks, and sorts rows by key or by id. All of this may take
+// long; a Stop or Ctrl-C ends it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -27,7 +27,7 @@ namespace bitweigh {
 
 namespace {
 
-// Rows done at once, between two looks at Ctrl-C; whole blocks.
+// The number of rows processed between two interrupt checks; whole blocks.
 constexpr std::size_t chunk_rows = 1 << 16;
 
 // Calls work(first, n) for chunks of n rows.
@@ -36,7 +36,7 @@ void in_chunks(std::size_t rows, std::size_t row_bytes, Checkpoint& checkpoint, 
     for (std::size_t first = 0; first < rows; first += chunk_rows) {
         const std::size_t n = std::min(chunk_rows, rows - first);
         work(first, n);
-        // Bytes are counted as those of a scan, which is several times as fast.
+        // A checkpoint counts bytes of a scan, which is several times as fast.
         checkpoint.done(n * row_bytes * 8);
     }
 }
@@ -87,7 +87,7 @@ void take_rows(const Codes& values, const Input<Row, 1>& rows, const Output<std:
                Stop* stop) {
     const std::size_t n_bytes = values.shape(1);
     if (taken.shape(0) != rows.shape(0) || taken.shape(1) != n_bytes) {
-        throw std::invalid_argument("the array for the values does not fit the rows");
+        throw std::invalid_argument("taken must have shape (len(rows), n_bytes)");
     }
     run_checked(stop, [&](Checkpoint& checkpoint) {
         in_chunks(rows.shape(0), n_bytes, checkpoint, [&](std::size_t first, std::size_t n) {
@@ -113,8 +113,8 @@ void sort_band(const Codes& codes, const Input<std::uint16_t, 1>& bits, const st
     const BitOrder order = order_named(bitorder);
     run_checked(stop, [&](Checkpoint& checkpoint) {
         std::vector<std::uint32_t> keys(n);
-        in_chunks(n, bits.shape(0), checkpoint, [&](std::size_t first, std::size_t some) {
-            keys_of(codes.data() + first * codes.shape(1), some, codes.shape(1),
+        in_chunks(n, bits.shape(0), checkpoint, [&](std::size_t first, std::size_t size) {
+            keys_of(codes.data() + first * codes.shape(1), size, codes.shape(1),
                     {bits.data(), bits.shape(0)}, order, keys.data() + first);
         });
         sort_by_key(keys.data(), n, bits.shape(0), starts.data(), rows.data(), checkpoint);
@@ -138,23 +138,26 @@ std::size_t stray_row(const Codes& codes, std::size_t n_bits, const std::string&
 }  // namespace
 
 void bind_building(nb::module_& m) {
-    nb::class_<Stop>(m, "Stop", "Ends what it was given to, on any thread.")
+    nb::class_<Stop>(m, "Stop", "A flag that ends the calls it was passed to, on any thread.")
         .def(nb::init<>())
-        .def("set", [](Stop& self) { self.wanted = true; });
-    m.def("empty_blocks", &empty_blocks, "nbytes"_a, "Memory for blocks, aligned as they like it.");
+        .def("set", [](Stop& self) { self.requested = true; });
+    m.def("empty_blocks", &empty_blocks, "nbytes"_a,
+          "Return uninitialised memory for blocks, aligned for fast scans.");
     m.def("pack_blocks", &pack, "codes"_a, "stop"_a.none() = nb::none(),
-          "Codes (n, n_bytes) as blocks of 32 rows.");
+          "Pack codes (n, n_bytes) into blocks of 32 rows.");
     m.def("pack_in_order", &pack_in_order, "codes"_a, "rows"_a, "stop"_a.none() = nb::none(),
-          "The given rows of codes (n, n_bytes), in their order, as blocks of 32 rows.");
+          "Pack the given rows of codes (n, n_bytes), in the given order, into blocks of 32 rows.");
     m.def("take_rows", &take_rows, "values"_a, "rows"_a, "taken"_a.noconvert(),
-          "stop"_a.none() = nb::none(), "Write the given rows of values (n, n_bytes) into taken.");
+          "stop"_a.none() = nb::none(),
+          "Copy the given rows of values (n, n_bytes) into taken (len(rows), n_bytes).");
     m.def("sort_band", &sort_band, "codes"_a, "bits"_a, "bitorder"_a, "starts"_a.noconvert(),
           "rows"_a.noconvert(), "stop"_a.none() = nb::none(),
-          "Write the rows (n,) in ascending key and where each key starts (2^len(bits) + 1,).");
+          "Write the rows in ascending key into rows (n,), and the position of the first row of\n"
+          "each key into starts (2^len(bits) + 1,).");
     m.def("sort_ids", &sort_ids, "ids"_a, "by_id"_a.noconvert(), "stop"_a.none() = nb::none(),
-          "Write the rows in ascending id; those of equal ids in ascending order.");
+          "Write the rows in ascending id into by_id (n,), rows of equal ids in ascending order.");
     m.def("first_stray_row", &stray_row, "codes"_a, "n_bits"_a, "bitorder"_a,
-          "First row with an unused bit set, or the number of rows.");
+          "Return the first row with an unused bit set, or the number of rows if there is none.");
 }
 
 }  // namespace bitweigh

@@ -11,7 +11,7 @@ using namespace nb::literals;
 using namespace bitweigh;
 
 NB_MODULE(_core, m) {
-    // A daemon thread that is alive at exit keeps objects alive, which is no leak of ours.
+    // A daemon thread that is alive at exit keeps objects alive, which is not a leak.
     nb::set_leak_warnings(false);
     m.doc() = "The compiled engine of bitweigh. Private: use bitweigh.Index.";
 
@@ -20,7 +20,7 @@ NB_MODULE(_core, m) {
     bind_building(m);
     bind_ranking(m);
     m.def("widen", &widen, "values"_a, "widened"_a.noconvert(),
-          "Write each float32 into widened as float64, whatever the floating-point mode.");
+          "Write each value into widened as float64, exactly in any floating-point mode.");
 
     m.attr("max_segment_rows") = max_segment_rows;
     m.attr("max_band_bits") = max_band_bits;

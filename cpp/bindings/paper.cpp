@@ -28,13 +28,13 @@ namespace {
 constexpr const char* counter_names[] = {"buckets", "empty_buckets", "candidates", "duplicates",
                                          "rounds"};
 
-// Where the answers go: (nq, k), (nq, k) and, but for the scans, (nq, len(counter_names)).
+// The arrays for the answers: (nq, k), (nq, k) and, except for scans, (nq, len(counter_names)).
 using Distances = Output<double, 2>;
 using RowNumbers = Output<Id, 2>;
 using Counts = Output<std::int64_t, 2>;
 
-void need(bool fits) {
-    if (!fits) throw std::invalid_argument("the arrays do not fit each other");
+void check_shapes(bool match) {
+    if (!match) throw std::invalid_argument("the arrays do not fit each other");
 }
 
 void write(const std::vector<Neighbour>& found, double* distances, Id* ids, std::size_t k) {
@@ -45,18 +45,18 @@ void write(const std::vector<Neighbour>& found, double* distances, Id* ids, std:
     }
 }
 
-// Calls `search(costs, k, checkpoint)` for one query after the other, without the GIL, and hands
-// what it returns to `found(query, answer)`. `costs` is (nq, n_bits, 2).
-template <class Search, class Found>
+// Calls search(costs, k, checkpoint) for one query after the other, without the GIL, and passes its
+// result to write_answer(query, answer). `costs` has shape (nq, n_bits, 2).
+template <class Search, class Write>
 void for_each_query(const Costs& costs, std::size_t n_bits, const Distances& distances,
-                    const RowNumbers& ids, const Search& search, const Found& found) {
+                    const RowNumbers& ids, const Search& search, const Write& write_answer) {
     check_costs(costs, costs.shape(0) == 1);
-    need(costs.shape(1) == n_bits && costs.shape(2) == 2 && distances.shape(0) == costs.shape(0) &&
-         ids.shape(0) == costs.shape(0) && distances.shape(1) > 0 &&
-         ids.shape(1) == distances.shape(1));
+    check_shapes(costs.shape(1) == n_bits && costs.shape(2) == 2 &&
+                 distances.shape(0) == costs.shape(0) && ids.shape(0) == costs.shape(0) &&
+                 distances.shape(1) > 0 && ids.shape(1) == distances.shape(1));
     run_checked(nullptr, [&](Checkpoint& checkpoint) {
         for (std::size_t q = 0; q < costs.shape(0); ++q) {
-            found(q, search(costs.data() + q * n_bits * 2, distances.shape(1), checkpoint));
+            write_answer(q, search(costs.data() + q * n_bits * 2, distances.shape(1), checkpoint));
             checkpoint.done(paper::bucket_bytes);
         }
     });
@@ -65,7 +65,7 @@ void for_each_query(const Costs& costs, std::size_t n_bits, const Distances& dis
 template <class Search>
 void scan_each(const Codes& codes, const Costs& costs, const Distances& distances,
                const RowNumbers& ids, const Search& search) {
-    need(codes.shape(1) == bytes_of(costs.shape(1)) && codes.shape(0) < max_segment_rows);
+    check_shapes(codes.shape(1) == bytes_of(costs.shape(1)) && codes.shape(0) < max_segment_rows);
     const std::size_t k = distances.shape(1);
     for_each_query(costs, costs.shape(1), distances, ids, search,
                    [&](std::size_t q, const std::vector<Neighbour>& found) {
@@ -77,7 +77,7 @@ template <class Search>
 void probe_each(const Costs& costs, std::size_t n_bits, const Distances& distances,
                 const RowNumbers& ids, const Counts& counts, const Search& search) {
     constexpr std::size_t n_counts = std::size(counter_names);
-    need(counts.shape(0) == costs.shape(0) && counts.shape(1) == n_counts);
+    check_shapes(counts.shape(0) == costs.shape(0) && counts.shape(1) == n_counts);
     const std::size_t k = distances.shape(1);
     for_each_query(costs, n_bits, distances, ids, search,
                    [&](std::size_t q, const paper::Answer& answer) {
@@ -95,25 +95,26 @@ void linear_scan(const Codes& codes, const Costs& costs, const Distances& distan
                  const RowNumbers& ids, const std::string& bitorder, bool single_precision) {
     const BitOrder order = order_named(bitorder);
     scan_each(codes, costs, distances, ids,
-              [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
-                  return paper::linear_scan(codes.data(), codes.shape(0), own, costs.shape(1),
+              [&](const double* query, std::size_t k, Checkpoint& checkpoint) {
+                  return paper::linear_scan(codes.data(), codes.shape(0), query, costs.shape(1),
                                             order, k, single_precision, checkpoint);
               });
 }
 
-// An index of the paper's together with the codes it reads, which it keeps alive.
+// An index of the paper together with the codes it reads, which it keeps alive.
 template <class Index>
 struct Owner {
     Codes codes;
-    paper::Codes view;
-    std::optional<Index> index;  // always there but while it is built
+    paper::Codes view;           // View of `codes`.
+    std::optional<Index> index;  // Set by the constructor.
 
     template <class... More>
     Owner(Codes codes_in, std::size_t n_bits, const std::string& bitorder, More... more)
         : codes(std::move(codes_in)),
           view{codes.data(), codes.shape(0), n_bits, order_named(bitorder)} {
         if (codes.shape(1) != view.n_bytes() || codes.shape(0) >= max_segment_rows) {
-            throw std::invalid_argument("the codes do not fit");
+            throw std::invalid_argument(
+                "codes must have ceil(n_bits / 8) columns and fewer than 2**32 - 64 rows");
         }
         run_checked(nullptr,
                     [&](Checkpoint& checkpoint) { index.emplace(view, more..., checkpoint); });
@@ -129,8 +130,8 @@ void hamming_ranking(const Codes& codes, const Costs& costs, const Distances& di
                      const RowNumbers& ids, const std::string& bitorder) {
     const paper::Codes view{codes.data(), codes.shape(0), costs.shape(1), order_named(bitorder)};
     scan_each(codes, costs, distances, ids,
-              [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
-                  return paper::hamming_ranking(view, own, k, checkpoint).neighbours;
+              [&](const double* query, std::size_t k, Checkpoint& checkpoint) {
+                  return paper::hamming_ranking(view, query, k, checkpoint).neighbours;
               });
 }
 
@@ -142,14 +143,15 @@ paper::Culled culled_named(const std::string& name) {
 }  // namespace
 
 NB_MODULE(_paper, m) {
-    // A daemon thread that is alive at exit keeps objects alive, which is no leak of ours.
+    // A daemon thread that is alive at exit keeps objects alive, which is not a leak.
     nb::set_leak_warnings(false);
     m.doc() = "The compiled methods of the paper. Private: use bitweigh.paper.";
 
-    m.def(
-        "linear_scan", &linear_scan, "codes"_a, "costs"_a, "distances"_a.noconvert(),
-        "ids"_a.noconvert(), "bitorder"_a, "single_precision"_a,
-        "The paper's Linear Scan: write the nearest into distances and row numbers, both (nq, k).");
+    m.def("linear_scan", &linear_scan, "codes"_a, "costs"_a, "distances"_a.noconvert(),
+          "ids"_a.noconvert(), "bitorder"_a, "single_precision"_a,
+          "The paper's Linear Scan: write the k nearest into distances (nq, k) and their row "
+          "numbers\n"
+          "into ids (nq, k).");
     m.def("substrings_by_rule", &paper::substrings_by_rule, "n_bits"_a, "n"_a,
           "The paper's number of tables for n codes.");
 
@@ -161,8 +163,8 @@ NB_MODULE(_paper, m) {
             [](const Single& self, const Costs& costs, const Distances& distances,
                const RowNumbers& ids, const Counts& counts) {
                 probe_each(costs, self.view.n_bits, distances, ids, counts,
-                           [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
-                               return self.index->search(own, k, checkpoint);
+                           [&](const double* query, std::size_t k, Checkpoint& checkpoint) {
+                               return self.index->search(query, k, checkpoint);
                            });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert());
@@ -177,8 +179,8 @@ NB_MODULE(_paper, m) {
                 const paper::QueueOrder order =
                     descending ? paper::QueueOrder::descending : paper::QueueOrder::ascending;
                 probe_each(costs, self.view.n_bits, distances, ids, counts,
-                           [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
-                               return self.index->search(own, k, order, checkpoint);
+                           [&](const double* query, std::size_t k, Checkpoint& checkpoint) {
+                               return self.index->search(query, k, order, checkpoint);
                            });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),
@@ -196,8 +198,8 @@ NB_MODULE(_paper, m) {
                const Counts& counts, const std::string& culled) {
                 const paper::Culled ranked = culled_named(culled);
                 probe_each(costs, self.view.n_bits, distances, ids, counts,
-                           [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
-                               return self.index->search(own, k, ranked, checkpoint);
+                           [&](const double* query, std::size_t k, Checkpoint& checkpoint) {
+                               return self.index->search(query, k, ranked, checkpoint);
                            });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),
@@ -214,9 +216,9 @@ NB_MODULE(_paper, m) {
             [](Pq& self, const Costs& costs, const Distances& distances, const RowNumbers& ids,
                const Counts& counts, bool max_heap) {
                 probe_each(costs, self.view.n_bits, distances, ids, counts,
-                           [&](const double* own, std::size_t k, Checkpoint& checkpoint) {
-                               return max_heap ? self.index->search_max_heap(own, k, checkpoint)
-                                               : self.index->search(own, k, checkpoint);
+                           [&](const double* query, std::size_t k, Checkpoint& checkpoint) {
+                               return max_heap ? self.index->search_max_heap(query, k, checkpoint)
+                                               : self.index->search(query, k, checkpoint);
                            });
             },
             "costs"_a, "distances"_a.noconvert(), "ids"_a.noconvert(), "counts"_a.noconvert(),

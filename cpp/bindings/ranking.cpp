@@ -1,4 +1,4 @@
-// Ranking by true distance: arrays of vectors as NumPy has them, handed to the engine.
+// Ranking by true distance, for Python: passes NumPy arrays of vectors to the engine.
 #include "engine/ranking.h"
 
 #include <nanobind/nanobind.h>
@@ -21,7 +21,7 @@ namespace {
 
 using VectorArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// The arrays that rows are numbered through.
+// A sequence of arrays whose rows are numbered consecutively.
 using Vectors = nb::typed<nb::sequence, nb::object>;
 
 // Calls work(table) with the rows of all arrays, which must be of one dtype, float16 or float32.
@@ -29,9 +29,9 @@ template <class Work>
 void with_table(const Vectors& arrays, std::size_t n_features, const Work& work) {
     VectorTable<float> floats(n_features);
     VectorTable<Half> halves(n_features);
-    std::vector<VectorArray> alive;  // whatever becomes of the caller's sequence meanwhile
+    std::vector<VectorArray> owners;  // keep the arrays alive even if the caller's sequence changes
     for (nb::handle object : arrays) {
-        const auto& array = alive.emplace_back(nb::cast<VectorArray>(object));
+        const auto& array = owners.emplace_back(nb::cast<VectorArray>(object));
         if (array.shape(1) != n_features) {
             throw std::invalid_argument("the vectors have another width than the queries");
         }
@@ -91,7 +91,7 @@ void distances_to(const Vectors& vectors, const Input<double, 2>& queries,
 
 void find(const Ids& ids, const Ids& wanted, const Output<std::int64_t, 1>& places) {
     if (places.shape(0) != wanted.shape(0)) {
-        throw std::invalid_argument("the array for the places does not fit the ids");
+        throw std::invalid_argument("places must have as many elements as wanted");
     }
     run_checked(nullptr, [&](Checkpoint& checkpoint) {
         find_sorted(ids.data(), ids.shape(0), wanted.data(), wanted.shape(0), places.data(),
@@ -110,8 +110,10 @@ void bind_ranking(nb::module_& m) {
     m.def("vector_distances", &distances_to, "vectors"_a, "queries"_a, "rows"_a, "metric"_a,
           "threads"_a, "cap_threads"_a, "distances"_a.noconvert(),
           "Write the distance of each query to each row into distances (nq, n).");
-    m.def("find_sorted", &find, "ids"_a, "wanted"_a, "places"_a.noconvert(),
-          "Write where each wanted id is in ascending ids into places (n,), -1 where it is not.");
+    m.def(
+        "find_sorted", &find, "ids"_a, "wanted"_a, "places"_a.noconvert(),
+        "Write the position of each wanted id in ids, which must be ascending, into places (n,);\n"
+        "-1 if it is not there.");
 }
 
 }  // namespace bitweigh

@@ -1,4 +1,4 @@
-// Calls without the GIL, on threads that may outlive the interpreter.
+// Releases the GIL, on threads that may outlive the interpreter.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,13 +9,13 @@
 
 namespace bitweigh {
 
-// Calls what may wait for the GIL.
+// Calls a function that may wait for the GIL.
 //
 // Before Python 3.14 a daemon thread that waits for the GIL while the interpreter ends is ended by
 // pthread_exit. glibc unwinds the stack for that, and aborts the process at the first function that
-// is noexcept, as nanobind's dispatcher is. Whatever unwinds and is no exception of C++ is that: it
-// is held here, and the thread sleeps until the process has ended, which is what Python 3.14 does
-// itself.
+// is noexcept, as nanobind's dispatcher is. Anything that unwinds and is not a std::exception is
+// that: it is caught here, and the thread sleeps until the process has ended, as Python 3.14 itself
+// makes it do.
 template <class Call>
 auto while_python_lives(const Call& call) {
     try {
@@ -27,7 +27,7 @@ auto while_python_lives(const Call& call) {
     }
 }
 
-// This thread does without the GIL for as long as this lives.
+// Releases the GIL on this thread; the destructor takes it again.
 class ReleasedGil {
 public:
     ReleasedGil() : state_(PyEval_SaveThread()) {}
@@ -37,8 +37,8 @@ public:
         while_python_lives([&] { PyEval_RestoreThread(state_); });
     }
 
-    // What `call` returns with the GIL. It throws nothing, and has no destructor to run: a thread
-    // that is held in it has lost the GIL by then.
+    // Calls `call` with the GIL and returns its result. `call` must not throw, and must not rely on
+    // destructors: a thread that is stopped in it no longer has the GIL.
     template <class Call>
     auto with_gil(const Call& call) {
         return while_python_lives([&] {

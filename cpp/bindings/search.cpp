@@ -1,5 +1,5 @@
-// Searches for Python: converts what is asked, releases the GIL, calls the engine. Arguments were
-// checked in Python, except what is only seen while reading the data.
+// Searches for Python: converts the arguments, releases the GIL, calls the engine. Python has
+// checked the arguments, except for faults that only show while reading the data.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -45,7 +45,7 @@ std::vector<std::string> kernel_names() {
     return names;
 }
 
-// Arrays of the caller's, of any shape that has as many elements as are needed.
+// An array of the caller that is written to, of any shape with the right number of elements.
 template <class Value>
 using FlatOutput = nb::ndarray<Value, nb::c_contig, nb::device::cpu>;
 using Counters = std::optional<FlatOutput<std::int64_t>>;
@@ -122,32 +122,32 @@ std::tuple<Distances, FoundIds> range_search_segments(
     run_interruptibly(
         [&](const InterruptCheck& check) { found = range_search(request, counted.data(), check); });
     write_counters(counted, counters);
-    auto all = std::make_unique<std::pair<std::vector<double>, std::vector<Id>>>();
+    auto columns = std::make_unique<std::pair<std::vector<double>, std::vector<Id>>>();
     *ends++ = 0;
     for (std::vector<Neighbour>& rows : found) {
         for (const Neighbour& row : rows) {
-            all->first.push_back(row.distance);
-            all->second.push_back(row.id);
+            columns->first.push_back(row.distance);
+            columns->second.push_back(row.id);
         }
-        *ends++ = static_cast<std::int64_t>(all->first.size());
+        *ends++ = static_cast<std::int64_t>(columns->first.size());
         rows = std::vector<Neighbour>();
     }
-    nb::capsule owner(all.get(), [](void* p) noexcept {
+    nb::capsule owner(columns.get(), [](void* p) noexcept {
         delete static_cast<std::pair<std::vector<double>, std::vector<Id>>*>(p);
     });
-    auto* pair = all.release();  // only now: there may be no memory for a capsule
-    const std::size_t n = pair->first.size();
-    return {Distances(pair->first.data(), {n}, owner), FoundIds(pair->second.data(), {n}, owner)};
+    auto* owned = columns.release();  // only now: there may be no memory for a capsule
+    const std::size_t n = owned->first.size();
+    return {Distances(owned->first.data(), {n}, owner), FoundIds(owned->second.data(), {n}, owner)};
 }
 
 void bind_options(nb::module_& m) {
-    nb::enum_<Method>(m, "Method", "What a search does with bands; never changes the answer.")
+    nb::enum_<Method>(m, "Method", "How a search uses bands; never changes the answer.")
         .value("auto", Method::automatic)
         .value("scan", Method::scan)
         .value("probe", Method::probe);
-    nb::class_<SearchOptions>(m, "SearchOptions", "How to do a single search.")
+    nb::class_<SearchOptions>(m, "SearchOptions", "The options of a single search.")
         .def(nb::init<>())
-#define BITWEIGH_PROPERTY(type, name, value, meaning) .def_rw(#name, &SearchOptions::name, meaning)
+#define BITWEIGH_PROPERTY(type, name, value, doc) .def_rw(#name, &SearchOptions::name, doc)
             BITWEIGH_SEARCH_OPTIONS(BITWEIGH_PROPERTY)
 #undef BITWEIGH_PROPERTY
         ;
@@ -156,17 +156,24 @@ void bind_options(nb::module_& m) {
 }  // namespace
 
 void bind_search(nb::module_& m) {
-    nb::class_<Tuning>(m, "Tuning", "What tests change so that small inputs reach every path.")
+    nb::class_<Tuning>(m, "Tuning", "Settings that tests change to reach every path.")
         .def(nb::init<>())
-        .def_rw("warm_up_rows", &Tuning::warm_up_rows, "Rows sampled for the first bound.")
-        .def_rw("warm_up_per_k", &Tuning::warm_up_per_k, "And for each neighbour wanted.")
-        .def_rw("narrow_max_bits", &Tuning::narrow_max_bits, "Longer codes use 16-bit sums.")
-        .def_rw("narrow_max_scan_bits", &Tuning::narrow_max_scan_bits, "And in a scan.")
-        .def_rw("first_round_ns", &Tuning::first_round_ns, "Of probing, in nanoseconds.")
-        .def_rw("min_scan_factor", &Tuning::min_scan_factor, "Where bands are used at all.")
-        .def_rw("min_scan_ns_per_k", &Tuning::min_scan_ns_per_k, "And per neighbour.");
+        .def_rw("warm_up_rows", &Tuning::warm_up_rows,
+                "Minimum number of rows sampled for the first bound.")
+        .def_rw("warm_up_per_k", &Tuning::warm_up_per_k,
+                "Minimum number of rows sampled per neighbour.")
+        .def_rw("narrow_max_bits", &Tuning::narrow_max_bits,
+                "Longest codes that use 8-bit sums in bands.")
+        .def_rw("narrow_max_scan_bits", &Tuning::narrow_max_scan_bits,
+                "Longest codes that use 8-bit sums in a scan.")
+        .def_rw("first_round_ns", &Tuning::first_round_ns,
+                "Estimated time that the first round of probing may take.")
+        .def_rw("min_scan_factor", &Tuning::min_scan_factor,
+                "Minimum ratio of scan time to set-up time for probing.")
+        .def_rw("min_scan_ns_per_k", &Tuning::min_scan_ns_per_k,
+                "Minimum scan time per neighbour for probing.");
     bind_options(m);
-    nb::class_<Engine>(m, "Engine", "What all searches of an index have in common.")
+    nb::class_<Engine>(m, "Engine", "The settings shared by all searches of an index.")
         .def(
             "__init__",
             [](Engine* self, std::size_t n_bits, const char* bitorder, const char* kernel) {
@@ -180,14 +187,15 @@ void bind_search(nb::module_& m) {
         .def("search", &search_segments, "segments"_a, "costs"_a, "k"_a, "options"_a,
              "distances"_a.noconvert(), "ids"_a.noconvert(),
              "counters"_a.noconvert().none() = nb::none(),
-             "Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into\n"
+             "Write the k nearest into distances (nq, k) and ids (nq, k), and the work done into\n"
              "counters (nq, len(counter_names)).")
         .def("range_search", &range_search_segments, "segments"_a, "costs"_a, "radii"_a,
              "options"_a, "lims"_a.noconvert(), "counters"_a.noconvert().none() = nb::none(),
-             "Distances and ids of all rows within each radius; where those of each query begin\n"
-             "goes into lims (nq + 1,).");
+             "Return the distances and ids of all rows within each radius, and write where those\n"
+             "of each query begin into lims (nq + 1,).");
     nb::exception<TooManyRows>(m, "TooManyRowsError", PyExc_ValueError);
-    m.def("kernel_names", &kernel_names, "Kernels that this machine can run, fastest first.");
+    m.def("kernel_names", &kernel_names,
+          "Return the kernels that this machine can run, fastest first.");
 
     nb::list names;
     for (const char* name : SearchCounters::names) names.append(name);

@@ -19,7 +19,7 @@ struct BandArrays {
     Input<std::uint16_t, 1> bits;
     Input<std::uint32_t, 1> starts;
     Blocks blocks;
-    std::optional<Input<Row, 1>> rows;  // none where the band has the segment's own order
+    std::optional<Input<Row, 1>> rows;  // Rows in the band's order; none if it is the segment's.
 
     BandArrays(Input<std::uint16_t, 1> bits_in, Input<std::uint32_t, 1> starts_in, Blocks blocks_in,
                std::optional<Input<Row, 1>> rows_in)
@@ -34,13 +34,13 @@ struct BandArrays {
     }
 };
 
-// Ids that are not stored: each is one more than the last.
+// Ids that are not stored but counted up from the first.
 struct CountedIds {
     Id first = 0;
     std::size_t rows = 0;
 };
 
-// Ids by row, in 32 bits where they fit.
+// Ids by row: stored in 64 or 32 bits, or counted.
 using StoredIds = std::variant<Ids, Input<std::uint32_t, 1>, CountedIds>;
 
 inline IdColumn column_of(const StoredIds& ids) {
@@ -57,11 +57,11 @@ inline std::size_t size_of(const StoredIds& ids) {
 struct SegmentArrays {
     Blocks blocks;
     StoredIds ids;
-    std::optional<Input<Row, 1>> by_id;  // none where the rows are in ascending id
-    std::size_t n_bytes;
+    std::optional<Input<Row, 1>> by_id;  // Rows in ascending id; none if rows are in that order.
+    std::size_t n_bytes;                 // Number of bytes of a code.
     std::vector<BandArrays> band_arrays;
-    std::vector<Band> bands;
-    Segment view;
+    std::vector<Band> bands;  // Views of band_arrays.
+    Segment view;             // View of all of these.
 
     SegmentArrays(Blocks blocks_in, StoredIds ids_in, std::optional<Input<Row, 1>> by_id_in,
                   std::size_t n_bits, const Objects<BandArrays>& bands_in)
@@ -73,11 +73,11 @@ struct SegmentArrays {
         if (rows >= max_segment_rows) throw std::invalid_argument("a segment has too many rows");
         if (const auto* counted = std::get_if<CountedIds>(&ids)) {
             if (counted->first < 0 || counted->first > counted_ids_end - static_cast<Id>(rows)) {
-                throw std::invalid_argument("ids that are not stored are too large");
+                throw std::invalid_argument("counted ids must be at least 0 and less than 2**61");
             }
         }
         if (by_id && by_id->shape(0) != rows) {
-            throw std::invalid_argument("the id lookup does not have the rows of its segment");
+            throw std::invalid_argument("by_id must have as many rows as its segment");
         }
         check_blocks(blocks);
         std::vector<bool> covered(n_bits);
@@ -93,20 +93,20 @@ struct SegmentArrays {
     SegmentArrays& operator=(const SegmentArrays&) = delete;
 
 private:
-    void check_blocks(const Blocks& some) const {
-        if (some.shape(0) != blocks_of(size_of(ids)) * block_rows * n_bytes) {
+    void check_blocks(const Blocks& checked) const {
+        if (checked.shape(0) != blocks_of(size_of(ids)) * block_rows * n_bytes) {
             throw std::invalid_argument("blocks and ids do not have the same number of rows");
         }
     }
     void add_band(const BandArrays& band, std::size_t n_bits, std::vector<bool>& covered) {
         check_blocks(band.blocks);
         if (band.rows && band.rows->shape(0) != size_of(ids)) {
-            throw std::invalid_argument("a band does not have the rows of its segment");
+            throw std::invalid_argument("a band must have as many rows as its segment");
         }
         for (std::size_t j = 0; j < band.bits.shape(0); ++j) {
             const std::size_t bit = band.bits.data()[j];
             if (bit >= n_bits) throw std::out_of_range("no such bit");
-            // What bands prove together holds only if each bit counts once.
+            // The bound that bands prove together holds only if each bit counts once.
             if (covered[bit]) throw std::invalid_argument("two bands have a bit in common");
             covered[bit] = true;
         }

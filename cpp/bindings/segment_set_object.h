@@ -9,7 +9,7 @@ namespace bitweigh {
 
 struct SegmentSetObject {
     SegmentSet set;
-    std::size_t n_bytes;  // of a code; 0 where there is no segment
+    std::size_t n_bytes;  // Number of bytes of a code; 0 if there is no segment.
 };
 
 }  // namespace bitweigh

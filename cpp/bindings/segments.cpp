@@ -1,5 +1,5 @@
-// Segments, bands, row masks and sets of segments for Python: objects that keep the arrays alive
-// which the engine reads.
+// Segments, bands, row masks and sets of segments for Python: objects that keep alive the arrays
+// that the engine reads.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -30,7 +30,7 @@ namespace bitweigh {
 
 namespace {
 
-// What a lookup of an id counts as towards the next look at Ctrl-C, in bytes.
+// The bytes that looking up an id counts as towards the next interrupt check.
 constexpr std::size_t lookup_bytes = 8192;
 
 using Masks = Input<std::uint32_t, 1>;
@@ -56,7 +56,7 @@ SegmentSetObject set_of(const nb::sequence& segments, const nb::sequence& remove
     const auto arrays = all_shared_from<SegmentArrays>(segments);
     const auto masks = all_shared_from<RowMask>(removed);
     if (arrays.size() != masks.size()) {
-        throw std::invalid_argument("there must be removed rows, or none, for each segment");
+        throw std::invalid_argument("removed must have a RowMask or None for each segment");
     }
     std::size_t n_bytes = 0;
     std::vector<SegmentSet::Member> members;
@@ -94,7 +94,7 @@ void locate(const SegmentSetObject& segments, const Ids& wanted,
     });
 }
 
-// Pairs of a segment's number and its new mask.
+// Returns pairs of a segment's number and its new mask.
 nb::list remove_ids(const SegmentSetObject& segments, const Ids& ids, bool ignore_missing) {
     Removal removal;
     run_checked(nullptr, [&](Checkpoint& checkpoint) {
@@ -136,7 +136,7 @@ void unpack(const SegmentArrays& segment, const Input<Row, 1>& rows,
             const Output<std::uint8_t, 2>& codes, Stop* stop) {
     constexpr std::size_t chunk_rows = 1 << 16;
     if (codes.shape(0) != rows.shape(0) || codes.shape(1) != segment.n_bytes) {
-        throw std::invalid_argument("the array for the codes does not fit the rows");
+        throw std::invalid_argument("codes must have shape (len(rows), n_bytes)");
     }
     for (std::size_t i = 0; i < rows.shape(0); ++i) {
         if (rows.data()[i] >= segment.view.rows) throw std::out_of_range("no such row");
@@ -158,7 +158,8 @@ void bind_segments(nb::module_& m) {
         .def(nb::init<Input<std::uint16_t, 1>, Input<std::uint32_t, 1>, Blocks,
                       std::optional<Input<Row, 1>>>(),
              "bits"_a, "starts"_a, "blocks"_a, "rows"_a.none());
-    nb::class_<CountedIds>(m, "CountedIds", "Ids that are not stored: each one more than the last.")
+    nb::class_<CountedIds>(m, "CountedIds",
+                           "Ids that are not stored but counted up from the first.")
         .def(
             "__init__",
             [](CountedIds* self, Id first, std::size_t rows) {
@@ -176,9 +177,9 @@ void bind_segments(nb::module_& m) {
             [](RowMask* self, const Masks& masks, std::size_t rows) {
                 new (self) RowMask(mask_from(masks, rows));
             },
-            "masks"_a, "rows"_a, "A set bit denies a row; masks have 32 of them each.")
+            "masks"_a, "rows"_a, "Deny each row whose bit is set; every mask has 32 bits.")
         .def("write_masks", &write_masks, "masks"_a.noconvert(),
-             "Write a set bit for each denied row.")
+             "Write the masks, with a set bit for each denied row.")
         .def_prop_ro("denied_rows", &RowMask::denied_rows)
         .def_prop_ro("nbytes", &RowMask::bytes);
 
@@ -192,16 +193,17 @@ void bind_segments(nb::module_& m) {
             nb::sig("def __init__(self, segments: Sequence[Segment], "
                     "removed: Sequence[RowMask | None]) -> None"))
         .def("locate", &locate, "ids"_a, "numbers"_a.noconvert(), "rows"_a.noconvert(),
-             "Write the number of the segment and the row of each id; -1 where it is in none.")
+             "Write the segment number and the row of each id; -1 and 0 if no segment has it.")
         .def("remove", &remove_ids, "ids"_a, "ignore_missing"_a,
              nb::sig("def remove(self, ids: NDArray[numpy.int64], ignore_missing: bool) -> "
                      "list[tuple[int, RowMask]]"),
-             "The numbers of the segments that have these ids, each with its mask without them.\n"
-             "Raises KeyError for the first id that is in none, unless those are to be ignored.")
+             "Return the number and the new mask of each segment that has any of these ids.\n"
+             "Raises KeyError for the first id that no segment has, unless ignore_missing is true.")
         .def("filtered_by_ids", &filtered_by_ids, "ids"_a, "deny"_a,
-             "The set with only these ids allowed, or with them denied.")
+             "Return the set with only these ids allowed, or with them denied.")
         .def("filtered_by_flags", &filtered_by_flags, "flags"_a, "deny"_a,
-             "The set with only the ids i allowed that have flags[i], or with them denied.");
+             "Return the set with only those ids i allowed that have flags[i], or with them "
+             "denied.");
     m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a.noconvert(),
           "stop"_a.none() = nb::none(),
           "Write the codes of the given rows into codes (len(rows), n_bytes).");

@@ -1,4 +1,4 @@
-// What a query's search did, in numbers. Counts depend on the number of threads; the answer does
+// Counters of the work done for one query. They depend on the number of threads; the answer does
 // not.
 #pragma once
 
@@ -8,27 +8,27 @@
 
 namespace bitweigh {
 
-// Every counter, once: the struct, its sums, names and order follow from this list, and the fields
+// The list of counters, from which the struct, its sums, names and order are generated. The fields
 // of bitweigh.SearchStats must have the same names in the same order.
-#define BITWEIGH_COUNTERS(COUNTER)                                                  \
-    COUNTER(rows_scored_directly) /* without the kernel: small indexes, samples */  \
-    COUNTER(rows_scanned)         /* by the kernel */                               \
-    COUNTER(rows_scanned_wide)    /* of those, with 16-bit sums */                  \
-    COUNTER(verified)             /* rows that the kernel let through */            \
-    COUNTER(rescales)             /* tables quantised again: `worst` had halved */  \
-    COUNTER(capped_entries)       /* table entries too large for their 8 bits */    \
-    COUNTER(probes)               /* keys looked up */                              \
-    COUNTER(empty_probes)         /* of those, without a row */                     \
-    COUNTER(blocks_probed)        /* blocks that the kernel looked at for keys */   \
-    COUNTER(rounds)               /* plans made */                                  \
-    COUNTER(rewalks)              /* of a band walked before, to a higher limit */  \
-    COUNTER(exhausted_bands)      /* bands without a key left: they end a search */ \
-    COUNTER(duplicates)           /* rows met again while they were kept */         \
-    COUNTER(fallbacks)            /* segments scanned after all */                  \
-    COUNTER(predicted_ns)         /* ns of all probing, as first predicted */       \
-    COUNTER(probe_spent_ns)       /* ns of the probing done, by estimates */        \
-    COUNTER(scan_ns)              /* ns of a scan of the same, by estimates */      \
-    COUNTER(nanoseconds)          /* by the clock; queries of a tile share theirs */
+#define BITWEIGH_COUNTERS(COUNTER)                                                              \
+    COUNTER(rows_scored_directly) /* Rows scored without the kernel: small indexes, samples. */ \
+    COUNTER(rows_scanned)         /* Rows scanned by the kernel. */                             \
+    COUNTER(rows_scanned_wide)    /* Rows scanned with 16-bit sums, part of rows_scanned. */    \
+    COUNTER(verified)             /* Rows that the kernel let through. */                       \
+    COUNTER(rescales)             /* Times the tables were requantised: `worst` had halved. */  \
+    COUNTER(capped_entries)       /* Table entries capped at their maximum. */                  \
+    COUNTER(probes)               /* Keys looked up. */                                         \
+    COUNTER(empty_probes)         /* Keys looked up that had no rows. */                        \
+    COUNTER(blocks_probed)        /* Blocks read for keys. */                                   \
+    COUNTER(rounds)               /* Rounds planned. */                                         \
+    COUNTER(rewalks)              /* Walks of a band to a higher limit than before. */          \
+    COUNTER(exhausted_bands)      /* Bands with no key left, which ends a search. */            \
+    COUNTER(duplicates)           /* Rows found again while they were kept. */                  \
+    COUNTER(fallbacks)            /* Segments scanned after probing was abandoned. */           \
+    COUNTER(predicted_ns)         /* Time of all probing, as first predicted. */                \
+    COUNTER(probe_spent_ns)       /* Time of the probing done, as estimated. */                 \
+    COUNTER(scan_ns)              /* Time of scanning the probed segments, as estimated. */     \
+    COUNTER(nanoseconds)          /* Time by the clock, divided evenly among queries of a tile. */
 
 struct SearchCounters {
 #define BITWEIGH_MEMBER(name) std::uint64_t name = 0;
@@ -47,7 +47,7 @@ struct SearchCounters {
 #undef BITWEIGH_ADD
     }
 
-    // Writes all of them, in the order of their names.
+    // Writes the n_counters values in the order of `names`.
     void write(std::int64_t* counts) const {
 #define BITWEIGH_WRITE(name) *counts++ = static_cast<std::int64_t>(name);
         BITWEIGH_COUNTERS(BITWEIGH_WRITE)

@@ -1,8 +1,8 @@
-// The floating-point mode of a thread: how sums round, and whether tiny numbers are taken for zero.
+// The floating-point mode of a thread: how sums round, and whether subnormal numbers become zero.
 //
 // Distances are defined to the last bit in the mode that C++ starts with: round to nearest, keep
 // subnormal numbers. Other libraries change the mode of the thread that loads or calls them, for
-// example by being built with -ffast-math, so that the engine cannot rely on what it finds.
+// example by being built with -ffast-math, so the engine cannot rely on the mode it finds.
 #pragma once
 
 #include <cstdint>
@@ -46,34 +46,34 @@ inline void write_float_mode(FloatModeBits mode) {
 }
 #endif
 
-// The standard mode on this thread for as long as this lives; then the mode that was found.
+// Sets the standard mode on this thread; the destructor restores the caller's mode.
 class StandardFloatMode {
 public:
-    StandardFloatMode() : found_(read_float_mode()) { write_float_mode(standard_float_mode); }
-    ~StandardFloatMode() { write_float_mode(found_); }
+    StandardFloatMode() : caller_mode_(read_float_mode()) { write_float_mode(standard_float_mode); }
+    ~StandardFloatMode() { write_float_mode(caller_mode_); }
     StandardFloatMode(const StandardFloatMode&) = delete;
     StandardFloatMode& operator=(const StandardFloatMode&) = delete;
 
-    // Calls code that is not ours in the mode that was found, and keeps what that code makes of it.
+    // Calls foreign code in the caller's mode, and keeps any change it makes to that mode.
     template <class Call>
     auto outside(const Call& call) {
-        class Found {
+        class CallerMode {
         public:
-            explicit Found(FloatModeBits& found) : found_(found) { write_float_mode(found_); }
-            ~Found() {
-                found_ = read_float_mode();
+            explicit CallerMode(FloatModeBits& mode) : mode_(mode) { write_float_mode(mode_); }
+            ~CallerMode() {
+                mode_ = read_float_mode();
                 write_float_mode(standard_float_mode);
             }
 
         private:
-            FloatModeBits& found_;
+            FloatModeBits& mode_;
         };
-        const Found found(found_);
+        const CallerMode restored(caller_mode_);
         return call();
     }
 
 private:
-    FloatModeBits found_;
+    FloatModeBits caller_mode_;
 };
 
 }  // namespace bitweigh

@@ -1,5 +1,5 @@
-// Tasks on threads. Threads are started for a call and joined before it returns: nothing is left
-// behind that a fork could lose, and two calls never wait for each other.
+// Runs tasks on threads. Threads are started for a call and joined before it returns: none is left
+// for a fork to lose, and two calls never wait for each other.
 #pragma once
 
 #include <algorithm>
@@ -18,39 +18,40 @@
 
 namespace bitweigh {
 
-// Thrown out of a task, and out of run_tasks, once the caller's interrupt function said so.
+// Thrown inside tasks to stop them, and by run_tasks if the call was interrupted.
 struct Interrupted : std::exception {
     const char* what() const noexcept override { return "interrupted"; }
 };
 
-// Asked now and then, on the calling thread only; true ends the work.
+// Called repeatedly during the work, on the calling thread only; returning true ends the work.
 using InterruptCheck = std::function<bool()>;
 
-// A task tells how much it has done; it is stopped here when the call was interrupted or another
-// task has failed.
+// Where a task reports its progress, and is stopped if the call was interrupted or another task has
+// failed.
 class Checkpoint {
 public:
     Checkpoint(std::atomic<bool>& stop, const InterruptCheck* check) : stop_(stop), check_(check) {}
 
+    // Reports work that takes as long as scanning this many bytes of codes.
     void done(std::size_t bytes) {
-        since_ += bytes;
-        if (since_ < interrupt_check_bytes) return;
-        since_ = 0;
+        unchecked_bytes_ += bytes;
+        if (unchecked_bytes_ < interrupt_check_bytes) return;
+        unchecked_bytes_ = 0;
         if (check_ && (*check_)()) stop_ = true;
         if (stop_) throw Interrupted();
     }
 
 private:
-    std::atomic<bool>& stop_;
-    const InterruptCheck* check_;  // null on threads other than the caller's
-    std::size_t since_ = 0;
+    std::atomic<bool>& stop_;          // Flag shared by all tasks of a call; true stops them.
+    const InterruptCheck* check_;      // Null on threads other than the caller's.
+    std::size_t unchecked_bytes_ = 0;  // Bytes reported since the last check.
 };
 
 // Runs task(0..n-1, checkpoint) on at most `threads` threads, this one included, each in the
 // standard floating-point mode. The first exception of a task stops the others and is thrown here.
 template <class Task>
 void run_tasks(std::size_t n, std::size_t threads, const InterruptCheck& interrupted, Task task) {
-    StandardFloatMode mode;  // which threads inherit from the one that starts them
+    StandardFloatMode mode;  // inherited by the threads started below
     const InterruptCheck check = [&] { return mode.outside(interrupted); };
     std::atomic<std::size_t> next = 0;
     std::atomic<bool> stop = false;
@@ -59,15 +60,16 @@ void run_tasks(std::size_t n, std::size_t threads, const InterruptCheck& interru
     std::exception_ptr failure;
     std::size_t running = 0;
 
-    auto work = [&](const InterruptCheck* own_check) {
+    auto work = [&](const InterruptCheck* thread_check) {
         try {
-            Checkpoint checkpoint(stop, own_check);
+            Checkpoint checkpoint(stop, thread_check);
             for (std::size_t i; !stop && (i = next++) < n;) task(i, checkpoint);
         } catch (...) {
             const std::lock_guard lock(mutex);
             if (!failure) failure = std::current_exception();
-            stop =
-                true;  // only now: a task that sees it throws Interrupted, which must not be first
+            // Only now: a task that sees it throws Interrupted, which must not be the first
+            // failure.
+            stop = true;
         }
     };
 
@@ -86,7 +88,7 @@ void run_tasks(std::size_t n, std::size_t threads, const InterruptCheck& interru
             });
         }
     } catch (...) {
-        // No more threads to be had: those that started, and this one, do the work.
+        // No further thread could be started: the running ones, and this one, do the work.
         const std::lock_guard lock(mutex);
         --running;
     }

@@ -7,9 +7,9 @@ namespace bitweigh {
 
 namespace {
 
-class AllWithin : public AnswerSink {
+class RangeAnswers : public AnswerSink {
 public:
-    AllWithin(std::size_t n_queries, SearchCounters* counters)
+    RangeAnswers(std::size_t n_queries, SearchCounters* counters)
         : found(n_queries), counters_(counters) {}
 
     void take(std::size_t query, std::vector<Neighbour>&& rows,
@@ -18,7 +18,7 @@ public:
         counters_[query] = counters;
     }
 
-    std::vector<std::vector<Neighbour>> found;
+    std::vector<std::vector<Neighbour>> found;  // Rows of each query.
 
 private:
     SearchCounters* counters_;
@@ -29,7 +29,7 @@ private:
 std::vector<std::vector<Neighbour>> range_search(const SearchRequest& request,
                                                  SearchCounters* counters,
                                                  const InterruptCheck& check) {
-    AllWithin answers(request.n_queries, counters);
+    RangeAnswers answers(request.n_queries, counters);
     search_in_tiles(request, answers, check);
     return std::move(answers.found);
 }

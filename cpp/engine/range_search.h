@@ -1,4 +1,4 @@
-// Every row within a radius, of many queries over the segments of one state.
+// Range search: every row within the radius of each query, over the segments of one state.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,9 @@
 
 namespace bitweigh {
 
-// For each query the rows with distance <= its radius, by (distance, id); the request has radii.
-// More rows of one query than the request's limit: TooManyRows.
+// Returns, for each query, the rows with distance <= its radius in the order of (distance, id), and
+// writes its counters. The request must have radii. Throws TooManyRows if a query has more rows
+// than the request's limit.
 std::vector<std::vector<Neighbour>> range_search(const SearchRequest& request,
                                                  SearchCounters* counters,
                                                  const InterruptCheck& check);

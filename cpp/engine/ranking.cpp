@@ -11,18 +11,18 @@ namespace bitweigh {
 
 namespace {
 
-// Widens halves exactly. Without a branch, so that compilers do several at a time.
+// Widens a half exactly, without branches, so that compilers vectorise loops over it.
 float as_float(Half half) {
     const auto bits = static_cast<std::int32_t>(half);
-    const std::int32_t magnitude = (bits & 0x7fff)
-                                   << 13;                 // exponent and fraction as float has them
+    // Exponent and fraction at the bits where float has them.
+    const std::int32_t magnitude = (bits & 0x7fff) << 13;
     constexpr std::int32_t rebias = (127 - 15) << 23;     // from half's exponent to float's
     constexpr std::int32_t min_normal = 113 << 23;        // 2^-14
     const std::int32_t is_tiny = -(magnitude < 1 << 23);  // all bits, or none
     const std::int32_t is_infinite_or_nan = -(magnitude >= 31 << 23);
     const std::int32_t normal = magnitude + rebias + (is_infinite_or_nan & rebias);
-    // Below 2^-14 the fraction counts units of 2^-24: added to 2^-14 it is exact, and 2^-14 is
-    // taken off again.
+    // Below 2^-14 the fraction counts units of 2^-24: it is added to 2^-14, which is exact, and
+    // 2^-14 is subtracted again.
     const float tiny =
         std::bit_cast<float>(magnitude + min_normal) - std::bit_cast<float>(min_normal);
     const std::int32_t widened =
@@ -50,11 +50,11 @@ double pairwise_sum(const float* v, const double* q, std::size_t n) {
         return pairwise_sum<term>(v, q, half) + pairwise_sum<term>(v + half, q + half, n - half);
     }
     const auto at = [&](std::size_t i) { return term(v[i], q[i]); };
-    // Whether this begins with 0 or, as NumPy does, with -0 makes no difference to a distance.
+    // NumPy starts from -0 instead; for a distance that makes no difference.
     double sum = 0.0;
     std::size_t i = 0;
     if (n >= 8) {
-        // Eight variables and no array: compilers keep these in vector registers.
+        // Eight variables instead of an array: compilers keep them in vector registers.
         double a = at(0), b = at(1), c = at(2), d = at(3), e = at(4), f = at(5), g = at(6),
                h = at(7);
         for (i = 8; i + 8 <= n; i += 8) {
@@ -80,11 +80,11 @@ double euclidean(const float* v, const double* q, std::size_t n) {
 double cosine(const float* v, const double* q, std::size_t n) {
     const double length = std::sqrt(pairwise_sum<square>(v, q, n));
     const double distance = 1.0 - pairwise_sum<product>(v, q, n) / length;
-    // Comparisons that leave a NaN as it is.
+    // A NaN stays a NaN: it compares false.
     return distance < 0.0 ? 0.0 : distance > 2.0 ? 2.0 : distance;
 }
 
-// Distances to stored vectors. Halves are widened into memory of its own.
+// Computes distances to stored vectors. Halves are first widened into an internal buffer.
 template <class Stored>
 class Meter {
 public:
@@ -109,7 +109,8 @@ private:
     std::size_t n_;
 };
 
-// Rows are read from all over a file: the next one is asked for while this one is summed.
+// Prefetches the start of a row. Rows are scattered over a file, so that one is fetched while
+// another is summed.
 template <class Stored>
 void prefetch_row(const Stored* row, std::size_t n_features) {
     constexpr std::size_t line_bytes = 64;
@@ -125,7 +126,8 @@ std::size_t threads_for(const ThreadLimit& threads, double vector_bytes) {
     return std::max<std::size_t>(1, static_cast<std::size_t>(worth));
 }
 
-// Calls work(first, end, checkpoint) for parts of 0 to n - 1, on so many threads.
+// Calls work(first, end, checkpoint) for parts [first, end) of [0, n), on at most `threads`
+// threads.
 template <class Work>
 void in_parts(std::size_t n, std::size_t threads, const InterruptCheck& check, const Work& work) {
     const std::size_t parts = std::min(n, threads == 1 ? 1 : threads * tasks_per_thread);
@@ -150,14 +152,14 @@ bool is_ranked_before(const Neighbour& a, const Neighbour& b) {
     return is_nearer(a, b);
 }
 
-// The candidates of one query after the other.
+// Ranks candidates, one query at a time.
 template <class Stored>
 class Ranker {
 public:
     Ranker(const VectorTable<Stored>& table, VectorMetric metric)
         : table_(table), meter_(metric, table.n_features()) {}
 
-    // Sorts the k nearest of n candidates to the front of what it returns.
+    // Returns those of n candidates that have a row, with the k nearest sorted to the front.
     const std::vector<Neighbour>& rank(const double* query, const std::int64_t* rows, const Id* ids,
                                        std::size_t n, std::size_t k, Checkpoint& checkpoint) {
         found_.clear();
@@ -234,19 +236,19 @@ void write_distances(const VectorTable<Stored>& table, const Queries& queries,
              });
 }
 
-void find_sorted(const Id* ids, std::size_t n_ids, const Id* wanted, std::size_t n_wanted,
-                 std::int64_t* places, Checkpoint& checkpoint) {
-    for (std::size_t i = 0; i < n_wanted; ++i) {
-        // The first id that is not less is among the next `left` from `first` on, or behind them.
-        // No branch depends on an id, so that the processor begins with the next search early.
-        std::size_t first = 0, left = n_ids;
-        while (left > 1) {
-            const std::size_t half = left / 2;
-            first += ids[first + half - 1] < wanted[i] ? half : 0;
-            left -= half;
+void find_sorted(const Id* sorted, std::size_t n_sorted, const Id* ids, std::size_t n_ids,
+                 std::int64_t* positions, Checkpoint& checkpoint) {
+    for (std::size_t i = 0; i < n_ids; ++i) {
+        // The first sorted id that is not less is one of the `size` from `first` on, or after them.
+        // No branch depends on an id, so that the processor begins the next search early.
+        std::size_t first = 0, size = n_sorted;
+        while (size > 1) {
+            const std::size_t half = size / 2;
+            first += sorted[first + half - 1] < ids[i] ? half : 0;
+            size -= half;
         }
-        const bool found = n_ids > 0 && ids[first] == wanted[i];
-        places[i] = found ? static_cast<std::int64_t>(first) : -1;
+        const bool found = n_sorted > 0 && sorted[first] == ids[i];
+        positions[i] = found ? static_cast<std::int64_t>(first) : -1;
         checkpoint.done(sizeof(Id) * ranking_bytes_factor);
     }
 }

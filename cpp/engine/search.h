@@ -1,18 +1,18 @@
-// The k nearest rows of many queries over the segments of one state.
+// k-nearest search: the k nearest rows of each query, over the segments of one state.
 #pragma once
 
 #include "engine/tiles.h"
 
 namespace bitweigh {
 
-// n_queries x k each, and n_queries counters.
+// The arrays that an answer is written into.
 struct SearchAnswer {
-    double* distances;
-    Id* ids;
-    SearchCounters* counters;
+    double* distances;         // Array of shape (n_queries, k).
+    Id* ids;                   // Array of shape (n_queries, k).
+    SearchCounters* counters;  // Array of shape (n_queries,).
 };
 
-// Fills the answer: the k nearest by (distance, id), padded with padding_distance and padding_id.
+// Writes the k nearest rows by (distance, id), padded with padding_distance and padding_id.
 void search(const SearchRequest& request, const SearchAnswer& answer, const InterruptCheck& check);
 
 }  // namespace bitweigh

@@ -1,4 +1,4 @@
-// What a search is asked: over which segments, for which queries, for what, and how.
+// The request of a search: its segments, its queries, k or radii, and its options.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace bitweigh {
 
-// What all searches of an index have in common.
+// The settings shared by all searches of an index.
 struct Engine {
     std::size_t n_bits;
     BitOrder order;
@@ -23,17 +23,17 @@ struct Engine {
     Tuning tuning = {};
 };
 
-// Every option of a single call, once, as OPTION(type, name, default, meaning): the struct and its
-// class in Python follow from this list.
+// The options of a single call, as OPTION(type, name, default, doc). The struct and its
+// Python class are generated from this list.
 #define BITWEIGH_SEARCH_OPTIONS(OPTION)                                                        \
     OPTION(Method, method, Method::automatic, "What to do with segments that have bands.")     \
     OPTION(std::size_t, threads, 1, "Maximum number of threads, at least 1.")                  \
     OPTION(bool, cap_threads, false, "Whether to use no more threads than the work is worth.") \
     OPTION(std::size_t, limit, every_row,                                                      \
-           "Maximum number of rows within a radius; more of them raise TooManyRowsError.")
+           "Maximum number of rows within a query's radius; more raise TooManyRowsError.")
 
 struct SearchOptions {
-#define BITWEIGH_MEMBER(type, name, value, meaning) type name = value;
+#define BITWEIGH_MEMBER(type, name, value, doc) type name = value;
     BITWEIGH_SEARCH_OPTIONS(BITWEIGH_MEMBER)
 #undef BITWEIGH_MEMBER
 };
@@ -41,20 +41,19 @@ struct SearchOptions {
 struct SearchRequest {
     std::span<const Segment> segments;
     Engine engine;
-    const double* costs;  // n_queries x n_bits x 2, without faults
+    const double* costs;  // Array of shape (n_queries, n_bits, 2), without a CostFault.
     std::size_t n_queries;
-    // The k nearest rows are wanted or, if there are radii, every row within them.
-    std::size_t k = 1;              // >= 1; not read where there are radii
-    const double* radii = nullptr;  // n_queries, not NaN
+    std::size_t k = 1;              // Number of neighbours, >= 1; ignored in a range search.
+    const double* radii = nullptr;  // Radii of the queries, none NaN; null: not a range search.
     SearchOptions options = {};
 };
 
-// Thrown where a query has more rows within its radius than options.limit.
+// Thrown if a query has more rows within its radius than options.limit.
 struct TooManyRows : std::exception {
     explicit TooManyRows(std::size_t query_in) : query(query_in), text_(std::to_string(query)) {}
     // The number of the query, which is all that the bindings pass on.
     const char* what() const noexcept override { return text_.c_str(); }
-    std::size_t query;
+    std::size_t query;  // Index of the query in the request.
 
 private:
     std::string text_;

@@ -19,7 +19,7 @@ struct Split {
     std::size_t threads;
     std::size_t queries_per_tile;
     std::size_t tiles;
-    std::size_t pieces;
+    std::size_t pieces;  // Number of pieces of the line per tile.
 };
 
 std::size_t divide_up(std::size_t a, std::size_t b) {
@@ -27,7 +27,7 @@ std::size_t divide_up(std::size_t a, std::size_t b) {
 }
 
 bool worth_probing(const SearchRequest& request, const Segment& segment) {
-    // How many rows are within a radius is not known.
+    // The number of rows within a radius is not known in advance.
     const std::size_t k = request.radii ? 0 : request.k;
     return worth_probing(segment, bytes_of(request.engine.n_bits), k, request.options.method,
                          request.engine.tuning);
@@ -54,14 +54,14 @@ Split split_work(const SearchRequest& request, const SegmentLine& line) {
     split.queries_per_tile =
         std::clamp<std::size_t>(divide_up(request.n_queries, tasks), 1, tile_queries);
     split.tiles = divide_up(request.n_queries, split.queries_per_tile);
-    const std::size_t most_pieces = std::max<std::size_t>(1, line.n_blocks());
-    split.pieces = std::min(divide_up(tasks, split.tiles), most_pieces);
+    const std::size_t max_pieces = std::max<std::size_t>(1, line.n_blocks());
+    split.pieces = std::min(divide_up(tasks, split.tiles), max_pieces);
     return split;
 }
 
-// A few queries that probe one after the other and then pass over what is left to scan together,
-// chunk by chunk, piece by piece of the line. It is prepared once, before its pieces; the last
-// piece hands over the answers.
+// A few queries, which first probe one after the other and then together scan the segments that
+// still need it, chunk by chunk within each piece of the line. prepare() is called once, before the
+// pieces; the last piece delivers the answers.
 class Tile {
 public:
     Tile(const SearchRequest& request, const SegmentLine& line, AnswerSink& answers,
@@ -74,32 +74,32 @@ public:
           pieces_(pieces),
           pieces_left_(pieces) {}
 
-    // Builds the tables, probes, and samples first bounds for what is left to scan. Returns whether
-    // anything is; if not, the answers were handed over.
+    // Builds the tables, probes, and samples first bounds for the segments to scan. Returns false
+    // if there are none; the answers were then delivered.
     bool prepare(Checkpoint& checkpoint) {
         const auto start = std::chrono::steady_clock::now();
         tables_.reserve(n_);
         found_.resize(n_);
         counters_.resize(n_);
-        left_.assign(n_ * request_.segments.size(), 1);
+        to_scan_.assign(n_ * request_.segments.size(), 1);
         bounds_ = std::make_unique<SharedBound[]>(n_);
         BorrowedScratch scratch;
-        // A search for as many rows as there are has to meet all of them.
+        // Where k exceeds the number of rows, all of them must be scored.
         const bool probing =
             worth_probing(request_) && (request_.radii || request_.k <= line_.rows());
         for (std::size_t q = 0; q < n_; ++q) {
             tables_.emplace_back(costs_of(q), request_.engine.n_bits, request_.engine.order);
             if (request_.radii) bounds_[q].lower_to(request_.radii[first_ + q]);
-            if (probing && has_use_of_bands(q)) probe(q, *scratch, checkpoint);
+            if (probing && probing_can_prune(q)) probe(q, *scratch, checkpoint);
         }
-        if (std::none_of(left_.begin(), left_.end(), [](char left) { return left != 0; })) {
+        if (std::none_of(to_scan_.begin(), to_scan_.end(), [](char scan) { return scan != 0; })) {
             count_time(start);
             finish();
             return false;
         }
         for (std::size_t q = 0; q < n_; ++q) {
-            if (!has_left(q) || request_.radii) continue;
-            sample_bound(tables_[q], line_, kept(), request_.engine.tuning, bounds_[q],
+            if (!any_to_scan(q) || request_.radii) continue;
+            sample_bound(tables_[q], line_, max_kept(), request_.engine.tuning, bounds_[q],
                          counters_[q], checkpoint);
         }
         count_time(start);
@@ -112,10 +112,10 @@ public:
         std::vector<std::size_t> queries;
         scans.reserve(n_);
         for (std::size_t q = 0; q < n_; ++q) {
-            if (!has_left(q)) continue;
+            if (!any_to_scan(q)) continue;
             queries.push_back(q);
             const bool wide = request_.engine.n_bits > request_.engine.tuning.narrow_max_scan_bits;
-            scans.emplace_back(tables_[q], kept(), *request_.engine.kernel, wide, bounds_[q]);
+            scans.emplace_back(tables_[q], max_kept(), *request_.engine.kernel, wide, bounds_[q]);
         }
         scan_piece(scans, queries, line_.n_blocks() * piece / pieces_,
                    line_.n_blocks() * (piece + 1) / pieces_, checkpoint);
@@ -126,8 +126,8 @@ public:
     }
 
 private:
-    // At most all rows can be returned.
-    std::size_t kept() const {
+    // The maximum number of rows to keep for a query: never more than there are.
+    std::size_t max_kept() const {
         if (request_.radii) return every_row;
         return std::max<std::size_t>(1, std::min(request_.k, line_.rows()));
     }
@@ -137,23 +137,25 @@ private:
     const double* costs_of(std::size_t q) const {
         return request_.costs + (first_ + q) * request_.engine.n_bits * 2;
     }
-    // Whether query q has segment s still to scan.
-    char& left(std::size_t q, std::size_t s) { return left_[q * request_.segments.size() + s]; }
-    bool has_left(std::size_t q) {
+    // Whether segment s has yet to be scanned for query q.
+    char& to_scan(std::size_t q, std::size_t s) {
+        return to_scan_[q * request_.segments.size() + s];
+    }
+    bool any_to_scan(std::size_t q) {
         for (std::size_t s = 0; s < request_.segments.size(); ++s) {
-            if (left(q, s)) return true;
+            if (to_scan(q, s)) return true;
         }
         return false;
     }
 
-    // Without a bound there is nothing that probing could leave out.
-    bool has_use_of_bands(std::size_t q) const {
+    // Whether probing can leave rows out; not within an infinite radius.
+    bool probing_can_prune(std::size_t q) const {
         return !request_.radii || request_.radii[first_ + q] < padding_distance;
     }
 
     void probe(std::size_t q, ProbeScratch& scratch, Checkpoint& checkpoint) {
         const bool wide = request_.engine.n_bits > request_.engine.tuning.narrow_max_bits;
-        ScanQuery scan(tables_[q], kept(), *request_.engine.kernel, wide, bounds_[q], true);
+        ScanQuery scan(tables_[q], max_kept(), *request_.engine.kernel, wide, bounds_[q], true);
         for (std::size_t s = 0; s < request_.segments.size(); ++s) {
             const Segment& segment = request_.segments[s];
             const bool to_the_end = request_.options.method == Method::probe;
@@ -161,9 +163,9 @@ private:
             ProbeQuery probing(segment, costs_of(q), tables_[q], scan, scratch,
                                request_.engine.tuning);
             const std::size_t kept_before = scan.kept();
-            left(q, s) = !probing.run(to_the_end, checkpoint);
-            // The scan meets every row within the radius again, and then it need not be sorted out.
-            if (left(q, s) && request_.radii) scan.keep_first(kept_before);
+            to_scan(q, s) = !probing.run(to_the_end, checkpoint);
+            // The scan finds every row within the radius: none need be kept twice and merged.
+            if (to_scan(q, s) && request_.radii) scan.keep_first(kept_before);
         }
         collect(q, scan);
     }
@@ -171,36 +173,37 @@ private:
     void scan_piece(std::vector<ScanQuery>& scans, const std::vector<std::size_t>& queries,
                     std::size_t begin, std::size_t end, Checkpoint& checkpoint) {
         const std::size_t block_bytes = bytes_of(request_.engine.n_bits) * block_rows;
-        const std::size_t most = std::max<std::size_t>(4, chunk_bytes / block_bytes);
-        std::vector<Hit> hits(std::min(most, end - begin));
-        std::size_t seen = 0;
+        const std::size_t max_blocks = std::max<std::size_t>(4, chunk_bytes / block_bytes);
+        std::vector<Hit> hits(std::min(max_blocks, end - begin));
+        std::size_t blocks_scanned = 0;
         line_.visit(begin, end, [&](const Segment& segment, std::size_t from, std::size_t to) {
             const auto s = static_cast<std::size_t>(&segment - request_.segments.data());
             if (segment.allowed_blocks.data() != nullptr) {
                 for (std::size_t i = 0; i < scans.size(); ++i) {
-                    if (!left(queries[i], s)) continue;
+                    if (!to_scan(queries[i], s)) continue;
                     scans[i].scan_allowed(segment, from, to, checkpoint);
                     if (request_.radii) check_limit(queries[i], scans[i].kept());
                 }
                 return;
             }
             while (from < to) {
-                const std::size_t wanted = std::max(first_chunk_blocks, seen / chunk_growth);
-                const std::size_t size = std::min({wanted, most, to - from});
+                const std::size_t growing =
+                    std::max(first_chunk_blocks, blocks_scanned / chunk_growth);
+                const std::size_t size = std::min({growing, max_blocks, to - from});
                 for (std::size_t i = 0; i < scans.size(); ++i) {
-                    if (!left(queries[i], s)) continue;
+                    if (!to_scan(queries[i], s)) continue;
                     scans[i].scan(segment, from, from + size, hits.data());
                     if (request_.radii) check_limit(queries[i], scans[i].kept());
                     checkpoint.done(size * block_bytes);
                 }
                 from += size;
-                seen += size;
+                blocks_scanned += size;
             }
         });
     }
 
-    // The K nearest of all pieces are among the K nearest of each. A row that was probed before it
-    // was scanned comes twice, side by side.
+    // Merges the rows that `scan` kept: the K nearest of all are among the K nearest of each scan.
+    // A row that was both probed and scanned appears twice, in adjacent entries.
     void collect(std::size_t q, ScanQuery& scan) {
         std::vector<Neighbour> found = scan.take_sorted();
         counters_[q].add(scan.counters());
@@ -214,15 +217,15 @@ private:
                    nearer);
         const auto same = [](const Neighbour& a, const Neighbour& b) { return a.id == b.id; };
         merged.erase(std::unique(merged.begin(), merged.end(), same), merged.end());
-        merged.resize(std::min(merged.size(), kept()));
+        merged.resize(std::min(merged.size(), max_kept()));
         found_[q] = std::move(merged);
         check_limit(q, found_[q].size());
     }
 
     void count_time(std::chrono::steady_clock::time_point start) {
         const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
-        for (SearchCounters& own : counters_) {
-            own.nanoseconds += static_cast<std::uint64_t>(spent.count()) / n_;
+        for (SearchCounters& counters : counters_) {
+            counters.nanoseconds += static_cast<std::uint64_t>(spent.count()) / n_;
         }
     }
 
@@ -230,7 +233,7 @@ private:
         for (std::size_t q = 0; q < n_; ++q) {
             answers_.take(first_ + q, std::move(found_[q]), counters_[q]);
         }
-        // A batch may have many tiles: none keeps what it no longer needs.
+        // A batch may have many tiles: each frees its memory when it is done.
         tables_ = std::vector<CostTable>();
         found_ = {};
     }
@@ -238,16 +241,17 @@ private:
     const SearchRequest& request_;
     const SegmentLine& line_;
     AnswerSink& answers_;
-    const std::size_t first_;
-    const std::size_t n_;
-    const std::size_t pieces_;
+    const std::size_t first_;   // Index of the tile's first query in the request.
+    const std::size_t n_;       // Number of queries of the tile.
+    const std::size_t pieces_;  // Number of pieces that the line is cut into.
 
+    // Each of these has an entry per query of the tile.
     std::vector<CostTable> tables_;
     std::unique_ptr<SharedBound[]> bounds_;
-    std::vector<char> left_;  // by query and segment
+    std::vector<char> to_scan_;  // Flags of shape (queries, segments): whether to scan.
 
-    std::mutex mutex_;  // guards what follows
-    std::size_t pieces_left_;
+    std::mutex mutex_;         // Guard of the members below.
+    std::size_t pieces_left_;  // Number of pieces not yet scanned.
     std::vector<std::vector<Neighbour>> found_;
     std::vector<SearchCounters> counters_;
 };
@@ -276,14 +280,14 @@ void search_in_tiles(const SearchRequest& request, AnswerSink& answers,
         tiles.push_back(std::make_unique<Tile>(request, line, answers, first_of(t), first_of(t + 1),
                                                split.pieces));
     }
-    std::vector<char> left(split.tiles);
+    std::vector<char> needs_scan(split.tiles);
     run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
-        left[t] = tiles[t]->prepare(checkpoint);
+        needs_scan[t] = tiles[t]->prepare(checkpoint);
     });
     run_tasks(split.tiles * split.pieces, split.threads, check,
               [&](std::size_t task, Checkpoint& checkpoint) {
                   const std::size_t t = task / split.pieces;
-                  if (left[t]) tiles[t]->run_piece(task % split.pieces, checkpoint);
+                  if (needs_scan[t]) tiles[t]->run_piece(task % split.pieces, checkpoint);
               });
 }
 

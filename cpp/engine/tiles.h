@@ -1,5 +1,5 @@
-// Many queries over the segments of one state, on several threads: how the work of every kind of
-// search is cut, and what each piece does. search.h and range_search.h say what is looked for.
+// Searches with many queries over the segments of one state, on several threads. Here the work of
+// every kind of search is cut up and done; search.h and range_search.h define the answers.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace bitweigh {
 
-// Where answers go.
+// Receives the answers of a search.
 class AnswerSink {
 public:
     virtual ~AnswerSink() = default;
-    // To be called once for each query, by any thread. `found` is in the order of the answer.
+    // Called once for each query, by any thread. `found` is sorted by (distance, id).
     virtual void take(std::size_t query, std::vector<Neighbour>&& found,
                       const SearchCounters& counters) = 0;
 };

@@ -1,4 +1,4 @@
-// The words every other file uses: rows, ids, blocks, neighbours and how they compare.
+// The types that every other file uses: rows, ids, blocks, neighbours and their order.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace bitweigh {
 
-// Position of a code inside one segment. Never mixed with Id.
+// The position of a code inside one segment. Never mixed with Id.
 using Row = std::uint32_t;
 // The caller's key of a code: >= 0.
 using Id = std::int64_t;
 
-// Rows of one block; byte p of all 32 rows lies in 32 adjacent bytes, the block's plane p.
+// The number of rows of a block. Byte p of all 32 rows lies in 32 adjacent bytes, plane p.
 inline constexpr std::size_t block_rows = 32;
 // A segment has fewer rows than this, so that a row and a block number fit in 32 bits.
 inline constexpr std::size_t max_segment_rows = (std::size_t{1} << 32) - 64;
@@ -37,7 +37,7 @@ inline Neighbour neighbour_of(const Neighbour& neighbour) {
 inline bool is_nearer(const Neighbour& a, const Neighbour& b) {
     return a.distance < b.distance || (a.distance == b.distance && a.id < b.id);
 }
-// The same, of whatever has such an order, to hand to an algorithm.
+// The same as a function object, for every type that has is_nearer.
 inline constexpr auto nearer = [](const auto& a, const auto& b) { return is_nearer(a, b); };
 
 }  // namespace bitweigh

@@ -1,4 +1,4 @@
-// Distances of packed codes by a table of 256 sums for each byte: the paper's look-up tables.
+// Computes distances of packed codes with a table of 256 sums per byte: the paper's look-up tables.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@ namespace bitweigh::paper {
 template <class Value>
 class ByteTables {
 public:
-    // `costs` is n_bits x 2.
+    // `costs` has shape (n_bits, 2).
     ByteTables(const double* costs, std::size_t n_bits, BitOrder order)
         : n_bytes_(bytes_of(n_bits)), sums_(n_bytes_ * 256) {
         double sums[256];
         for (std::size_t p = 0; p < n_bytes_; ++p) {
             sums[0] = 0.0;
-            for (std::size_t place = 0; place < 8; ++place) {
-                const std::size_t i = p * 8 + (order == BitOrder::big ? 7 - place : place);
+            for (std::size_t shift = 0; shift < 8; ++shift) {
+                const std::size_t i = p * 8 + (order == BitOrder::big ? 7 - shift : shift);
                 const double cost0 = i < n_bits ? costs[2 * i] : 0.0;
                 const double cost1 = i < n_bits ? costs[2 * i + 1] : 0.0;
-                double* const upper = sums + (std::size_t{1} << place);
-                for (std::size_t v = 0; v < (std::size_t{1} << place); ++v) {
+                double* const upper = sums + (std::size_t{1} << shift);
+                for (std::size_t v = 0; v < (std::size_t{1} << shift); ++v) {
                     upper[v] = sums[v] + cost1;
                     sums[v] += cost0;
                 }
@@ -55,7 +55,7 @@ public:
 
 private:
     std::size_t n_bytes_;
-    std::vector<Value> sums_;
+    std::vector<Value> sums_;  // Cost sums of shape (n_bytes, 256).
 };
 
 }  // namespace bitweigh::paper

@@ -1,4 +1,5 @@
-// What the paper's methods share: the K-size max-heap, the rows met before, and the counts.
+// Parts that the paper's methods share: the K-size max-heap, the set of rows seen, and the
+// counters.
 #pragma once
 
 #include <algorithm>
@@ -12,17 +13,17 @@
 
 namespace bitweigh::paper {
 
-// What a query did.
+// Counters of the work done for a query.
 struct Counters {
-    std::uint64_t buckets = 0;        // probed
-    std::uint64_t empty_buckets = 0;  // of those, without a row
-    std::uint64_t candidates = 0;     // rows met for the first time, and so scored
-    std::uint64_t duplicates = 0;     // rows met again
-    std::uint64_t rounds = 0;
+    std::uint64_t buckets = 0;        // Buckets probed.
+    std::uint64_t empty_buckets = 0;  // Buckets probed that had no rows.
+    std::uint64_t candidates = 0;     // Rows seen for the first time, and so scored.
+    std::uint64_t duplicates = 0;     // Rows seen again.
+    std::uint64_t rounds = 0;         // Rounds over the tables.
 };
 
 struct Answer {
-    std::vector<Neighbour> neighbours;  // nearest first; ids are row numbers
+    std::vector<Neighbour> neighbours;  // Neighbours, nearest first; ids are row numbers.
     Counters counters;
 };
 
@@ -51,7 +52,7 @@ public:
         }
     }
 
-    // Nearest first; leaves the heap empty.
+    // Returns the neighbours, nearest first; leaves the heap empty.
     std::vector<Neighbour> take_sorted(Checkpoint& checkpoint) {
         std::vector<Neighbour> sorted;
         for (; !heap_.empty(); heap_.pop()) {
@@ -67,27 +68,26 @@ private:
     std::priority_queue<Neighbour, std::vector<Neighbour>, decltype(nearer)> heap_;
 };
 
-// Rows met by the current query. Forgetting them costs as much as there were, not as there are
-// rows.
-class MetRows {
+// The set of rows seen by the current query. Clearing takes time for the rows in it, not for all.
+class SeenRows {
 public:
-    explicit MetRows(std::size_t n) : met_(n) {}
+    explicit SeenRows(std::size_t n) : seen_(n) {}
 
-    // True the first time.
-    bool meet(Row row) {
-        if (met_[row]) return false;
-        met_[row] = true;
-        touched_.push_back(row);
+    // Returns true if the row was not in the set.
+    bool insert(Row row) {
+        if (seen_[row]) return false;
+        seen_[row] = true;
+        rows_.push_back(row);
         return true;
     }
-    void forget() {
-        for (Row row : touched_) met_[row] = false;
-        touched_.clear();
+    void clear() {
+        for (Row row : rows_) seen_[row] = false;
+        rows_.clear();
     }
 
 private:
-    std::vector<bool> met_;
-    std::vector<Row> touched_;
+    std::vector<bool> seen_;  // Flags by row.
+    std::vector<Row> rows_;   // Rows whose flag is set.
 };
 
 }  // namespace bitweigh::paper

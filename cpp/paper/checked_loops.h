@@ -1,5 +1,5 @@
-// Long loops that Ctrl-C ends: cut into pieces between which a Checkpoint is told what was done, so
-// that the loops which are measured do not count.
+// Long loops that Ctrl-C ends. They are cut into pieces, and a Checkpoint is notified between two
+// pieces, so that the inner loops, which are measured, do not count.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,22 @@
 
 namespace bitweigh::paper {
 
-// What work counts as towards the next look at Ctrl-C, in bytes of a scan: a look comes after a
-// thousand buckets or 16,000 rows, which take a few milliseconds where nothing is cached.
+// The bytes of a scan that work counts as towards the next interrupt check: it comes after a
+// thousand buckets or 16,000 rows, which take a few milliseconds if nothing is cached.
 inline constexpr std::size_t bucket_bytes = 4096;
 inline constexpr std::size_t row_bytes = 256;
 inline constexpr std::size_t comparison_bytes = 128;
-// How much is done before it is counted.
+// The amount of work in a piece.
 inline constexpr std::size_t piece_rows = 1024;
 inline constexpr std::size_t piece_buckets = 256;
 inline constexpr std::size_t piece_rounds = 16;
 
-// Out of line: a look inside of a loop that is measured takes registers from it, 10 % of PQTable's
-// time.
+// Not inlined: a check inside a measured loop takes registers from it, 10 % of PQTable's time.
 [[gnu::noinline]] inline void count(Checkpoint& checkpoint, std::size_t bytes) {
     checkpoint.done(bytes);
 }
 
-// Calls visit(first, n) for pieces of n of so many rows.
+// Calls visit(first, n) for pieces of n rows, from row `first` on, of `rows` in all.
 template <class Visit>
 void in_pieces(std::size_t rows, Checkpoint& checkpoint, const Visit& visit) {
     for (std::size_t first = 0; first < rows; first += piece_rows) {
@@ -38,7 +37,7 @@ void in_pieces(std::size_t rows, Checkpoint& checkpoint, const Visit& visit) {
     }
 }
 
-// Calls visit(row) for each, and counts them.
+// Calls visit(row) for each row, and counts the rows.
 template <class Visit>
 [[gnu::noinline]] void for_many_rows(std::span<const Row> rows, Checkpoint& checkpoint,
                                      const Visit& visit) {
@@ -47,7 +46,7 @@ template <class Visit>
     });
 }
 
-// The same, but the few rows that most buckets have are not counted.
+// The same, but rows are not counted if there is at most a piece of them, as in most buckets.
 template <class Visit>
 void for_each_row(std::span<const Row> rows, Checkpoint& checkpoint, const Visit& visit) {
     if (rows.size() > piece_rows) [[unlikely]] {
@@ -57,18 +56,18 @@ void for_each_row(std::span<const Row> rows, Checkpoint& checkpoint, const Visit
     for (Row row : rows) visit(row);
 }
 
-// To be called for each round over so many tables, with how many there were so far.
-inline void count_round(std::uint64_t so_far, std::size_t tables, Checkpoint& checkpoint) {
-    if (so_far % piece_rounds == 0) count(checkpoint, piece_rounds * tables * bucket_bytes);
+// Counts a round over `tables` tables; `rounds` is the number of rounds so far.
+inline void count_round(std::uint64_t rounds, std::size_t tables, Checkpoint& checkpoint) {
+    if (rounds % piece_rounds == 0) count(checkpoint, piece_rounds * tables * bucket_bytes);
 }
 
-// Sorts as `sort(before)` does. Comparisons are counted, which makes them slower by a half, only
-// where there are so many that sorting takes longer than Ctrl-C may wait.
+// Calls sort(before), which sorts `size` elements. Comparisons are counted, which makes them slower
+// by a half, only if sorting takes longer than Ctrl-C may wait.
 template <class Before, class Sort>
 void sort_checked(std::size_t size, Checkpoint& checkpoint, const Before& before,
                   const Sort& sort) {
-    constexpr std::size_t soon_sorted = std::size_t{1} << 18;
-    if (size <= soon_sorted) {
+    constexpr std::size_t max_unchecked = std::size_t{1} << 18;
+    if (size <= max_unchecked) {
         sort(before);
         checkpoint.done(size * row_bytes);
         return;

@@ -1,4 +1,4 @@
-// Plain Hamming distance, where the paper's comparison methods need it.
+// The plain Hamming distance, for the methods that the paper compares with.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace bitweigh::paper {
 
-// The code that costs least (Eq. 4): the binary query that the costs stand for.
+// The cheapest code (Eq. 4): the binary query that the costs stand for.
 inline std::vector<std::uint8_t> cheapest_code(const double* costs, std::size_t n_bits,
                                                BitOrder order) {
     std::vector<std::uint8_t> code(bytes_of(n_bits));

@@ -11,7 +11,7 @@ namespace bitweigh::paper {
 
 namespace {
 
-// Rows [first, end). fixed_bytes, if not 0, is the number of bytes of a code.
+// Scans rows [first, end). fixed_bytes, if not 0, is the number of bytes of a code.
 template <std::size_t fixed_bytes, class Value>
 void scan(const ByteTables<Value>& tables, const std::uint8_t* codes, std::size_t first,
           std::size_t end, std::size_t n_bytes, TopK<Neighbour>& top) {
@@ -33,8 +33,8 @@ std::vector<Neighbour> scan_with(const std::uint8_t* codes, std::size_t n, const
     const std::size_t n_bytes = bytes_of(n_bits);
     const ByteTables<Value> tables(costs, n_bits, order);
     TopK<Neighbour> top(std::max<std::size_t>(1, std::min(k, n)));
-    in_pieces(n, checkpoint, [&](std::size_t first, std::size_t some) {
-        const std::size_t end = first + some;
+    in_pieces(n, checkpoint, [&](std::size_t first, std::size_t size) {
+        const std::size_t end = first + size;
         switch (n_bytes) {
             case 4:
                 scan<4>(tables, codes, first, end, n_bytes, top);

@@ -14,9 +14,9 @@
 
 namespace bitweigh::paper {
 
-// The k nearest rows of `codes` (n x bytes_of(n_bits), as callers pack them), nearest first; ids
-// are row numbers. `costs` is n_bits x 2. In single precision tables and sums are float, the
-// fastest and what such scans usually do; distances are rounded then.
+// Returns the k nearest rows of `codes`, of shape (n, bytes_of(n_bits)), nearest first; ids are row
+// numbers. `costs` has shape (n_bits, 2). In single precision tables and sums are float, which is
+// fastest and usual for such scans, but rounds the distances.
 std::vector<Neighbour> linear_scan(const std::uint8_t* codes, std::size_t n, const double* costs,
                                    std::size_t n_bits, BitOrder order, std::size_t k,
                                    bool single_precision, Checkpoint& checkpoint);

@@ -13,10 +13,10 @@ namespace bitweigh::paper {
 
 namespace {
 
-// Rows by plain Hamming distance: list d has those at distance d.
+// Rows by plain Hamming distance: shells[d] has those at distance d.
 using Shells = std::vector<std::vector<Row>>;
 
-// Calls visit(flips) for every set of exactly `weight` of the low `bits` bits.
+// Calls visit(flips) for every key with exactly `weight` bits set, all among the low `bits` bits.
 template <class Visit>
 void visit_subsets(std::size_t bits, std::size_t weight, Checkpoint& checkpoint, Visit visit) {
     if (weight > bits) return;
@@ -44,7 +44,7 @@ Answer hamming_ranking(const Codes& codes, const double* costs, std::size_t k,
     in_pieces(codes.n, checkpoint, [&](std::size_t first, std::size_t n) {
         for (std::size_t i = first; i < first + n; ++i) {
             const std::size_t d = hamming_distance(codes.row(i), query.data(), codes.n_bytes());
-            // A full shell needs no more rows than K: later ones come after those in it.
+            // A shell needs at most K rows: later rows rank after those in it.
             if (shells[d].size() < k) shells[d].push_back(static_cast<Row>(i));
         }
     });
@@ -62,10 +62,10 @@ Answer hamming_ranking(const Codes& codes, const double* costs, std::size_t k,
 // One query of MIH.
 class MultiIndexHashing::Search {
 public:
-    Search(const MultiIndexHashing& index, MetRows& met, const double* costs, std::size_t k,
+    Search(const MultiIndexHashing& index, SeenRows& seen, const double* costs, std::size_t k,
            Checkpoint& checkpoint)
         : index_(index),
-          met_(met),
+          seen_(seen),
           checkpoint_(checkpoint),
           k_(k),
           query_(cheapest_code(costs, index.codes_.n_bits, index.codes_.order)),
@@ -85,37 +85,37 @@ public:
         sort_by_distance(answer.neighbours, checkpoint_);
         answer.neighbours.resize(std::min(k_, answer.neighbours.size()));
         answer.counters = counters_;
-        met_.forget();
+        seen_.clear();
         return answer;
     }
 
 private:
     // Grows the radius r of the search until K codes are within it, and returns it. A code within
     // r = m a + b of the query is within a in one of the first b + 1 substrings or within a - 1 in
-    // one of the others, so step r probes the one table r mod m at distance r / m.
+    // one of the others, so step r probes only table r mod m, at distance r / m.
     std::size_t grow_radius() {
         const std::size_t m = index_.tables_.size();
         std::size_t within = 0;
         for (std::size_t r = 0;; ++r) {
             const SubstringTable& table = index_.tables_[r % m];
-            // A call for each bucket would cost 4 % of a query.
+            // Not inlined, the call for each bucket would cost 4 % of a query.
             const auto probe = [&](Key flips) __attribute__((always_inline)) {
-                meet(table.bucket(keys_[r % m] ^ flips));
+                visit(table.bucket(keys_[r % m] ^ flips));
             };
             visit_subsets(table.substring().bits, r / m, checkpoint_, probe);
             ++counters_.rounds;
-            // Every code at distance r is known now. At n_bits that is every code: K > n ends
-            // there.
+            // Every code within distance r is known now. At r = n_bits that is every code, which
+            // ends a search for K > n.
             within += shells_[r].size();
             if (within >= k_ || r == index_.codes_.n_bits) return r;
         }
     }
 
-    void meet(std::span<const Row> bucket) {
+    void visit(std::span<const Row> bucket) {
         ++counters_.buckets;
         counters_.empty_buckets += bucket.empty();
         for_each_row(bucket, checkpoint_, [&](Row row) {
-            if (!met_.meet(row)) {
+            if (!seen_.insert(row)) {
                 ++counters_.duplicates;
                 return;
             }
@@ -139,11 +139,11 @@ private:
     }
 
     const MultiIndexHashing& index_;
-    MetRows& met_;
+    SeenRows& seen_;
     Checkpoint& checkpoint_;
     std::size_t k_;
     std::vector<std::uint8_t> query_;
-    std::vector<Key> keys_;  // of the query, by table
+    std::vector<Key> keys_;  // Key of the query in each table.
     ByteTables<double> distances_;
     Shells shells_;
     Counters counters_;
@@ -155,11 +155,11 @@ MultiIndexHashing::MultiIndexHashing(const Codes& codes, std::size_t m, Checkpoi
 Answer MultiIndexHashing::search(const double* costs, std::size_t k, Culled culled,
                                  Checkpoint& checkpoint) {
     clean_vector_state();
-    const std::size_t wanted = std::min(k, codes_.n);
-    if (wanted == 0) return {};
-    std::unique_ptr<MetRows> met = spare_.take();
-    Answer answer = Search(*this, *met, costs, wanted, checkpoint).run(culled);
-    spare_.give_back(std::move(met));
+    const std::size_t n_found = std::min(k, codes_.n);
+    if (n_found == 0) return {};
+    std::unique_ptr<SeenRows> seen = spare_.take();
+    Answer answer = Search(*this, *seen, costs, n_found, checkpoint).run(culled);
+    spare_.give_back(std::move(seen));
     return answer;
 }
 

@@ -1,4 +1,4 @@
-// Two methods that the paper compares with and that rank by plain Hamming distance at first.
+// Two methods that the paper compares with and that first rank by plain Hamming distance.
 //
 // Baseline: all codes by Hamming distance. MIH (Norouzi et al. 2014): the codes within a growing
 // Hamming radius, found in m tables, then "culled" by weighted distance. Neither is exact.
@@ -17,11 +17,12 @@ namespace bitweigh::paper {
 Answer hamming_ranking(const Codes& codes, const double* costs, std::size_t k,
                        Checkpoint& checkpoint);
 
-// What MIH ranks by weighted distance. The paper does not say; it decides the precision.
+// The codes that MIH ranks by weighted distance. The paper does not say which; the choice decides
+// the precision.
 enum class Culled {
-    found,  // the K nearest by Hamming distance alone
-    shell,  // all codes within the radius at which K were found: the full last shell too
-    met,    // every code met on the way, also those beyond that radius
+    found,  // The K nearest codes by Hamming distance alone.
+    shell,  // All codes within the radius at which K were found, including the whole last shell.
+    met,    // Every code seen in a probed bucket, even beyond that radius.
 };
 
 class MultiIndexHashing {
@@ -34,7 +35,7 @@ private:
 
     Codes codes_;
     std::vector<SubstringTable> tables_;
-    SpareScratch<MetRows> spare_;
+    SpareScratch<SeenRows> spare_;
 };
 
 }  // namespace bitweigh::paper

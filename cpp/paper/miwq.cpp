@@ -15,10 +15,10 @@ SingleIndex::SingleIndex(const Codes& codes, Checkpoint& checkpoint)
 
 Answer SingleIndex::search(const double* costs, std::size_t k, Checkpoint& checkpoint) const {
     Answer answer;
-    // As printed it would look for K > n rows for ever: it ends when all rows are found.
-    const std::size_t wanted = std::min(k, codes_.n);
+    // As printed it would search forever for K > n rows: here it ends when all rows are found.
+    const std::size_t n_found = std::min(k, codes_.n);
     BucketQueue pri_que(costs, table_.substring());
-    while (answer.neighbours.size() < wanted) {
+    while (answer.neighbours.size() < n_found) {
         const Bucket code = pri_que.pop();
         const std::span<const Row> found = table_.bucket(code.key);
         count_round(++answer.counters.buckets, 1, checkpoint);
@@ -26,7 +26,7 @@ Answer SingleIndex::search(const double* costs, std::size_t k, Checkpoint& check
         answer.counters.candidates += found.size();
         // All rows of a bucket are equally far; the last bucket is cut to K.
         for_each_row(found, checkpoint, [&](Row row) {
-            if (answer.neighbours.size() < wanted) answer.neighbours.push_back({code.cost, row});
+            if (answer.neighbours.size() < n_found) answer.neighbours.push_back({code.cost, row});
         });
     }
     // Buckets of equal cost come in no particular order.
@@ -40,12 +40,12 @@ MultiIndex::MultiIndex(const Codes& codes, std::size_t m, Checkpoint& checkpoint
 Answer MultiIndex::search(const double* costs, std::size_t k, QueueOrder order,
                           Checkpoint& checkpoint) {
     clean_vector_state();
-    const std::size_t wanted = std::min(k, codes_.n);
-    if (wanted == 0) return {};
-    std::unique_ptr<MetRows> met = spare_.take();
-    TableMerge<BucketQueue> merge(codes_, tables_, *met, costs, wanted, order, checkpoint);
+    const std::size_t n_found = std::min(k, codes_.n);
+    if (n_found == 0) return {};
+    std::unique_ptr<SeenRows> seen = spare_.take();
+    TableMerge<BucketQueue> merge(codes_, tables_, *seen, costs, n_found, order, checkpoint);
     Answer answer = merge.run();
-    spare_.give_back(std::move(met));
+    spare_.give_back(std::move(seen));
     return answer;
 }
 

@@ -12,7 +12,8 @@
 
 namespace bitweigh::paper {
 
-// Alg. 1: buckets of one table over the whole code until K rows are found. At most 32 bits.
+// Alg. 1: probes the buckets of one table over the whole code until K rows are found. At most 32
+// bits.
 class SingleIndex {
 public:
     SingleIndex(const Codes& codes, Checkpoint& checkpoint);
@@ -23,7 +24,7 @@ private:
     SubstringTable table_;
 };
 
-// Alg. 2: m tables over disjoint substrings of ceil(b / m) or floor(b / m) bits.
+// Alg. 2: merges m tables over disjoint substrings of ceil(b / m) or floor(b / m) bits.
 class MultiIndex {
 public:
     MultiIndex(const Codes& codes, std::size_t m, Checkpoint& checkpoint);
@@ -33,7 +34,7 @@ public:
 private:
     Codes codes_;
     std::vector<SubstringTable> tables_;
-    SpareScratch<MetRows> spare_;
+    SpareScratch<SeenRows> spare_;
 };
 
 }  // namespace bitweigh::paper

@@ -1,4 +1,5 @@
-// Memory as large as the index that every query needs, and that none should have to clear.
+// Scratch memory that grows with the index, which queries reuse so that none has to clear all of
+// it.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +9,9 @@
 
 namespace bitweigh::paper {
 
-// A query takes its Scratch out and gives it back as clean as it was. While it has it another
-// query, of another thread or of a signal handler on the same one, gets new memory. A query that
-// fails gives nothing back: what it left behind is not known.
+// A query takes a Scratch and gives it back clean. Meanwhile another query, on another thread or in
+// a signal handler on the same one, gets new memory. A query that fails gives nothing back, since
+// the state of its Scratch is unknown.
 template <class Scratch>
 class SpareScratch {
 public:
@@ -30,8 +31,8 @@ public:
     }
 
 private:
-    std::size_t n_;
-    std::mutex mutex_;  // guards what follows
+    std::size_t n_;     // Number of rows.
+    std::mutex mutex_;  // Guard of spare_.
     std::unique_ptr<Scratch> spare_;
 };
 

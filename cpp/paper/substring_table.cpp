@@ -21,7 +21,7 @@ Key key_of(const std::uint8_t* code, const Substring& substring, BitOrder order)
 SubstringTable::SubstringTable(const Codes& codes, const Substring& substring,
                                Checkpoint& checkpoint)
     : substring_(substring) {
-    // Up to four keys for each row an array over all keys is the smaller table.
+    // The directory has an entry for every key if there are at most four keys per row.
     const std::size_t row_bits = static_cast<std::size_t>(std::bit_width(codes.n)) + 1;
     const std::size_t directory_bits = std::min(substring.bits, std::max<std::size_t>(row_bits, 8));
     low_bits_ = substring.bits - directory_bits;
@@ -48,10 +48,11 @@ SubstringTable::SubstringTable(const Codes& codes, const Substring& substring,
     if (low_bits_ == 0) return;
     const auto by_key = [&](Row a, Row b) { return keys[a] < keys[b]; };
     for (std::size_t entry = 0; entry + 1 < starts_.size(); ++entry) {
-        const std::span<Row> own(rows_.data() + starts_[entry],
-                                 starts_[entry + 1] - starts_[entry]);
-        sort_checked(own.size(), checkpoint, by_key,
-                     [&](const auto& before) { std::stable_sort(own.begin(), own.end(), before); });
+        const std::span<Row> rows(rows_.data() + starts_[entry],
+                                  starts_[entry + 1] - starts_[entry]);
+        sort_checked(rows.size(), checkpoint, by_key, [&](const auto& before) {
+            std::stable_sort(rows.begin(), rows.end(), before);
+        });
     }
     keys_.reserve(codes.n);
     for_each_row(rows_, checkpoint, [&](Row row) { keys_.push_back(keys[row]); });
@@ -74,8 +75,8 @@ std::size_t substrings_by_rule(std::size_t n_bits, std::size_t n) {
     const double bits_per_key = std::log2(static_cast<double>(std::max<std::size_t>(n, 2)));
     const auto by_rule =
         static_cast<std::size_t>(std::lround(static_cast<double>(n_bits) / bits_per_key));
-    const std::size_t least = (n_bits + max_key_bits - 1) / max_key_bits;
-    return std::min(n_bits, std::max(by_rule, least));
+    const std::size_t min_substrings = (n_bits + max_key_bits - 1) / max_key_bits;
+    return std::min(n_bits, std::max(by_rule, min_substrings));
 }
 
 std::vector<SubstringTable> split_tables(const Codes& codes, std::size_t m,

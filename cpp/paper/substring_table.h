@@ -1,7 +1,7 @@
 // A hash table of the paper: the rows of all codes by the value of one substring of their bits.
 //
 // Norouzi et al. (MIH) keep an array over all keys, with a bitmap for long substrings. Here the
-// rows are sorted by key, and a directory over the leading bits of the key says where to look. For
+// rows are sorted by key, and a directory over the leading bits of the key shows where to look. For
 // short substrings the directory has an entry for each key; for long ones about one entry for each
 // row, so a table takes 8 to 12 bytes a row whatever the length of the substring.
 #pragma once
@@ -24,12 +24,12 @@ inline constexpr std::size_t max_key_bits = 32;
 // Bits [first, first + bits) of a code.
 struct Substring {
     std::size_t first;
-    std::size_t bits;  // 1 to max_key_bits
+    std::size_t bits;  // Number of bits, 1 to max_key_bits.
 };
 
-// Packed codes as callers have them, and what their bits mean. Owned by somebody else.
+// A view of packed codes, with the length and the order of their bits.
 struct Codes {
-    const std::uint8_t* data;
+    const std::uint8_t* data;  // Array of shape (n, n_bytes()).
     std::size_t n;
     std::size_t n_bits;
     BitOrder order;
@@ -51,14 +51,14 @@ public:
 
 private:
     Substring substring_;
-    std::size_t low_bits_;               // of a key, not in the directory
-    std::vector<std::uint32_t> starts_;  // by leading bits of the key; one more at the end
-    std::vector<Row> rows_;              // in ascending key
-    std::vector<Key> keys_;              // of rows_; empty where the directory has every key
+    std::size_t low_bits_;               // Number of low bits of a key not used by the directory.
+    std::vector<std::uint32_t> starts_;  // Directory by leading bits of the key, and its end.
+    std::vector<Row> rows_;              // Rows in ascending key.
+    std::vector<Key> keys_;              // Keys of rows_; empty if the directory has every key.
 };
 
-// The paper's number of substrings, b / log2 n, rounded, at least 1 and so many that none is longer
-// than a key.
+// The paper's number of substrings, b / log2 n, rounded, but at least 1 and enough that none
+// exceeds max_key_bits.
 std::size_t substrings_by_rule(std::size_t n_bits, std::size_t n);
 
 // A table for each of m disjoint substrings of ceil(b / m) or floor(b / m) bits.

@@ -16,11 +16,11 @@
 
 namespace bitweigh::paper {
 
-// What the merge has right after it probed a bucket, before it decides whether to stop.
+// The state of the merge right after it probed a bucket, before it decides whether to stop.
 struct Probe {
     std::size_t table;
     const Bucket& bucket;
-    double s_hat;  // Eq. 9, this probe counted
+    double s_hat;  // Value of Eq. 9 after this probe.
     const MaxHeap& max_heap;
 };
 
@@ -28,18 +28,18 @@ struct Unwatched {
     void operator()(const Probe&) const {}
 };
 
-// One query. A Queue gives the buckets of a table in ascending cost: BucketQueue, or PQTable's.
-// A Watch is called with every Probe, for tests.
+// The merge for one query. A Queue yields the buckets of a table in ascending cost: BucketQueue or
+// SubCodeQueue. A Watch is called with every Probe, for tests.
 template <class Queue, class Watch = Unwatched>
 class TableMerge {
 public:
-    // 1 <= k <= codes.n; `met` is empty before, and after a run that did not throw.
-    TableMerge(const Codes& codes, const std::vector<SubstringTable>& tables, MetRows& met,
+    // 1 <= k <= codes.n; `seen` is empty before, and after a run that did not throw.
+    TableMerge(const Codes& codes, const std::vector<SubstringTable>& tables, SeenRows& seen,
                const double* costs, std::size_t k, QueueOrder order, Checkpoint& checkpoint,
                Watch watch = {})
         : codes_(codes),
           tables_(tables),
-          met_(met),
+          seen_(seen),
           distances_(costs, codes.n_bits, codes.order),
           order_(order),
           checkpoint_(checkpoint),
@@ -55,13 +55,13 @@ public:
 
     Answer run() {
         while (!satisfied_ && next_round()) probe_round();
-        met_.forget();
+        seen_.clear();
         return {max_heap_.take_sorted(checkpoint_), counters_};
     }
 
 private:
-    // Takes the top out of every queue. False if a queue has none left: that table's buckets, and
-    // so all rows, were met. (As printed the loop would go on for ever where K > n.)
+    // Pops the top of every queue. Returns false if a queue is empty: all buckets of that table,
+    // and so all rows, were seen. (As printed the loop would never end for K > n.)
     bool next_round() {
         s_hat_ = 0.0;
         for (std::size_t t = 0; t < tables_.size(); ++t) {
@@ -96,7 +96,7 @@ private:
         ++counters_.buckets;
         counters_.empty_buckets += bucket.empty();
         for_each_row(bucket, checkpoint_, [&](Row row) {
-            if (!met_.meet(row)) {
+            if (!seen_.insert(row)) {
                 ++counters_.duplicates;
                 return;
             }
@@ -107,17 +107,17 @@ private:
 
     const Codes& codes_;
     const std::vector<SubstringTable>& tables_;
-    MetRows& met_;
+    SeenRows& seen_;
     ByteTables<double> distances_;
     QueueOrder order_;
     Checkpoint& checkpoint_;
     MaxHeap max_heap_;
     std::vector<Queue> pri_que_;
-    std::vector<Bucket> code_;            // this round's bucket of each table
-    std::vector<double> increase_;        // Eq. 10
-    std::vector<std::size_t> que_order_;  // tables in the order they are probed
-    double s_hat_ = 0.0;                  // Eq. 9
-    bool satisfied_ = false;
+    std::vector<Bucket> code_;            // Bucket of each table in this round.
+    std::vector<double> increase_;        // Increase of each table (Eq. 10).
+    std::vector<std::size_t> que_order_;  // Tables in the order in which they are probed.
+    double s_hat_ = 0.0;                  // Sum of Eq. 9.
+    bool satisfied_ = false;              // Whether the max-heap is final.
     Counters counters_;
     [[no_unique_address]] Watch watch_;
 };

@@ -1,4 +1,4 @@
-// Counts of keys by level against all keys; what a budget promises, on random plans.
+// Tests counts of keys by level against all keys, and the promises of a budget on random plans.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -24,9 +24,9 @@ BandQuery make_band(const std::vector<double>& flips) {
     return band;
 }
 
-// Each key by itself: the sum of its weights, each rounded to whole levels.
+// Counts each key separately: the sum of its weights, each rounded to whole levels.
 void check_counts(const std::vector<double>& flips, double level) {
-    // More levels are left alone.
+    // Further levels are not written.
     LevelCounts counts;
     counts.fill(-1.0f);
     count_keys(make_band(flips), level, last_level, counts);
@@ -48,10 +48,10 @@ void check_counts(const std::vector<double>& flips, double level) {
 void test_counts(Rng& rng) {
     for (int repeat = 0; repeat < 300; ++repeat) {
         std::vector<double> flips(1 + pick(rng, 11));
-        // From all weights within a level to most beyond the last.
-        const double most = std::ldexp(1.0, static_cast<int>(pick(rng, 12)) - 2);
+        // From all weights within a level to most weights beyond the last level.
+        const double max_flip = std::ldexp(1.0, static_cast<int>(pick(rng, 12)) - 2);
         for (double& flip : flips) {
-            flip = pick(rng, 5) ? most * static_cast<double>(pick(rng, 1000)) / 1000.0 : 0.0;
+            flip = pick(rng, 5) ? max_flip * static_cast<double>(pick(rng, 1000)) / 1000.0 : 0.0;
         }
         check_counts(flips, 1.0);
         for (double& flip : flips) flip *= 0x1p-1000;
@@ -97,8 +97,8 @@ void check_advance(Rng& rng, BandBudget& plans) {
     const std::vector<BandLevels> before = plans.bands;
     const std::size_t sum_before = sum_of_levels(plans);
     const std::size_t needed = draw_needed(rng, plans);
-    const auto most = static_cast<float>(pick(rng, pick(rng, 1) ? 100 : 3000));
-    const float spent = plans.advance(needed, most);
+    const auto max_ns = static_cast<float>(pick(rng, pick(rng, 1) ? 100 : 3000));
+    const float spent = plans.advance(needed, max_ns);
     const std::size_t sum = sum_of_levels(plans);
 
     float cost = 0.0f;
@@ -108,14 +108,15 @@ void check_advance(Rng& rng, BandBudget& plans) {
         const BandLevels& band = plans.bands[b];
         rising &= before[b].level <= band.level && band.level <= plans.last_level();
         for (std::size_t l = before[b].level + 1; l <= band.level; ++l) {
-            const float own = band.keys[l] * band.key_ns;
-            cost += own;
-            paying += own > 0.0f;
+            const float level_ns = band.keys[l] * band.key_ns;
+            cost += level_ns;
+            paying += level_ns > 0.0f;
         }
     }
     CHECK(rising, before.size() << " bands");
     CHECK(spent == cost, before.size() << " bands: " << spent << ", not " << cost);
-    CHECK(spent <= most || paying == 1, "spent " << spent << " of " << most << " on " << paying);
+    CHECK(spent <= max_ns || paying == 1,
+          "spent " << spent << " of " << max_ns << " on " << paying);
     if (sum_before < needed) {
         CHECK(sum > sum_before, before.size() << " bands");
         CHECK(sum <= needed, "levels add up to " << sum << ", needed " << needed);
@@ -124,11 +125,11 @@ void check_advance(Rng& rng, BandBudget& plans) {
     }
 }
 
-// However the rounds are cut, the same steps are taken, and predicted.
+// However the rounds are cut, the same steps are made, and predicted.
 void check_finish(Rng& rng, BandBudget plans) {
     const std::size_t needed = draw_needed(rng, plans);
     const float predicted = plans.finish_ns(needed, infinity);
-    // Counted only as far as somebody wants to know.
+    // Stops counting above the limit.
     const auto enough = static_cast<float>(pick(rng, static_cast<std::size_t>(predicted)));
     const float cut = plans.finish_ns(needed, enough);
     CHECK(cut <= predicted && (cut > enough || cut == predicted),
@@ -148,11 +149,11 @@ void test_plans(Rng& rng) {
         BandBudget plans = draw_plans(rng);
         check_finish(rng, plans);
         for (int round = 0; round < 5; ++round) check_advance(rng, plans);
-        // With no end of cost, to the end of the budget.
+        // Without a limit, to the end of the budget.
         plans.advance(plans.last_level(), infinity);
         CHECK(sum_of_levels(plans) >= plans.last_level(), plans.bands.size() << " bands");
     }
-    // A band that cannot go on, whatever is needed.
+    // A band that cannot advance, whatever is needed.
     BandBudget ended;
     ended.resize(1);
     ended.bands[0] = {{}, 1.0f, ended.last_level()};

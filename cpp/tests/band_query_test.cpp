@@ -1,4 +1,4 @@
-// The walk over a band's keys against all of its keys.
+// Tests the walk over a band's keys against all of its keys.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,7 +20,7 @@ double fraction(Rng& rng) {
     return static_cast<double>(pick(rng, 1 << 30)) / (1 << 30);
 }
 
-// How flip weights are drawn.
+// The ways to draw flip weights.
 struct WeightKind {
     const char* name;
     double (*weight)(Rng&);
@@ -46,7 +46,7 @@ struct Problem {
     std::vector<double> flips;
     std::vector<std::uint8_t> cheap_ones;
     Key cheapest = 0;
-    std::vector<double> sums;  // by key
+    std::vector<double> sums;  // Sums by key.
 
     std::string text() const {
         return std::string(kind) + ", " + std::to_string(bits.size()) + " bits";
@@ -93,7 +93,7 @@ std::vector<Key> walked(const BandQuery& band, double above, double limit) {
     return keys;
 }
 
-// Limits that a sum just reaches or just misses, and some that have nothing to do with sums.
+// Limits that a sum just reaches or just misses, and limits unrelated to sums.
 double draw_limit(Rng& rng, const Problem& problem) {
     const double sum = problem.sums[pick(rng, problem.sums.size() - 1)];
     switch (pick(rng, 7)) {
@@ -139,7 +139,7 @@ void check_walks(Rng& rng, const Problem& problem, const BandQuery& band) {
     }
 }
 
-// Walks over rising limits, the first from -inf, meet every key once.
+// Walks over rising limits, the first from -inf, emit every key once.
 void check_rising_limits(Rng& rng, const Problem& problem, const BandQuery& band) {
     std::vector<double> limits = {-infinity};
     for (std::size_t i = pick(rng, 6); i > 0; --i) limits.push_back(draw_limit(rng, problem));
@@ -157,7 +157,7 @@ void check_rising_limits(Rng& rng, const Problem& problem, const BandQuery& band
                                           << " keys, expected " << expected.size());
 }
 
-// A walk that is told to stop at its n-th key emits the first n keys of a whole one and says so.
+// A walk stopped at its n-th key emits the first n keys of a complete walk and returns false.
 void check_stops(Rng& rng, const Problem& problem, const BandQuery& band) {
     const std::vector<Key> all = walked(band, -infinity, infinity);
     for (const std::size_t stop : {std::size_t{1}, 1 + pick(rng, all.size() - 1), all.size()}) {
@@ -172,7 +172,7 @@ void check_stops(Rng& rng, const Problem& problem, const BandQuery& band) {
     }
 }
 
-// Too many keys to look at each: the subsets of 1, 2, ... with a sum within a limit are counted.
+// For bands with too many keys to list: counts the subsets of 1, 2, ... with a sum within a limit.
 void check_longest_band() {
     std::vector<std::uint16_t> bits(max_band_bits);
     std::iota(bits.begin(), bits.end(), std::uint16_t{0});
@@ -201,7 +201,7 @@ void check_longest_band() {
 
 void test_band_queries() {
     Rng rng(6);
-    // One object for all, as a search uses it: nothing of the band before is left.
+    // One object for all bands, as in a search: nothing of the previous band may remain.
     BandQuery band;
     for (const WeightKind& kind : kinds) {
         for (std::size_t n_bits = 1; n_bits <= 10; ++n_bits) {

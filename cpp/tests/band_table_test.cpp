@@ -1,4 +1,4 @@
-// Keys bit by bit, the sort against std::stable_sort, packed rows against packed copies.
+// Tests keys bit by bit, the sort against std::stable_sort, packed rows against packed copies.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -21,8 +21,8 @@ std::vector<std::uint8_t> random_codes(Rng& rng, std::size_t n, std::size_t n_by
 
 // Bit i of the code as NumPy counts them.
 bool bit_of(const std::uint8_t* code, std::size_t i, BitOrder order) {
-    const std::size_t place = order == BitOrder::big ? 7 - i % 8 : i % 8;
-    return code[i / 8] >> place & 1;
+    const std::size_t shift = order == BitOrder::big ? 7 - i % 8 : i % 8;
+    return code[i / 8] >> shift & 1;
 }
 
 void check_keys(Rng& rng, BitOrder order, std::size_t n, std::size_t n_bytes, std::size_t n_bits) {
@@ -86,7 +86,7 @@ void check_sorts(Rng& rng, std::size_t n, std::size_t n_bits) {
     }
 }
 
-// Packs n of the rows of some codes, in any order, some of them again.
+// Packs n rows of the codes, in any order, some of them repeatedly.
 void check_pack(Rng& rng, std::size_t n, std::size_t n_bytes) {
     const std::size_t n_codes = n + 5;
     const std::vector<std::uint8_t> codes = random_codes(rng, n_codes, n_bytes);
@@ -103,7 +103,7 @@ void check_pack(Rng& rng, std::size_t n, std::size_t n_bytes) {
     const std::size_t size = blocks_of(n) * n_bytes * block_rows;
     std::vector<std::uint8_t> expected(size + 1, 0xee);
     pack_blocks(copies.data(), n, n_bytes, expected.data());
-    // Nothing zero before: padding must be written.
+    // Not zero beforehand: padding must be written.
     std::vector<std::uint8_t> blocks(size + 1, 0xee);
     pack_rows(codes.data(), n_bytes, rows.data(), n, blocks.data());
     CHECK(blocks == expected, n << " rows of " << n_bytes << " bytes");

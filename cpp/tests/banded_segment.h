@@ -1,5 +1,5 @@
-// A segment with bands for tests, built as an index builds one, together with its arrays. They have
-// exactly the sizes that the engine was promised, so that a sanitizer sees every step beyond.
+// A segment with bands for tests, built as an index builds it, together with its arrays. They have
+// exactly the sizes that the engine requires, so that a sanitizer detects every access beyond them.
 #pragma once
 
 #include <algorithm>
@@ -22,16 +22,16 @@ namespace bitweigh::test {
 // The bits of each band.
 using Layout = std::vector<std::vector<std::uint16_t>>;
 
-// Up to `most_bands` bands of 1 to `most_bits` bits, drawn from all bits in any order, while there
-// are any. Most draws leave some bits to no band.
-inline Layout draw_layout(Rng& rng, std::size_t n_bits, std::size_t most_bands,
-                          std::size_t most_bits) {
+// Draws up to `max_bands` bands of 1 to `max_bits` bits from all bits, in any order, until no bit
+// is left. Most layouts have bits that are in no band.
+inline Layout draw_layout(Rng& rng, std::size_t n_bits, std::size_t max_bands,
+                          std::size_t max_bits) {
     std::vector<std::uint16_t> bits(n_bits);
     std::iota(bits.begin(), bits.end(), std::uint16_t{0});
     if (pick(rng, 1)) std::shuffle(bits.begin(), bits.end(), rng);
     Layout layout;
-    for (std::size_t b = 1 + pick(rng, most_bands - 1); b > 0 && !bits.empty(); --b) {
-        const std::size_t size = std::min(1 + pick(rng, most_bits - 1), bits.size());
+    for (std::size_t b = 1 + pick(rng, max_bands - 1); b > 0 && !bits.empty(); --b) {
+        const std::size_t size = std::min(1 + pick(rng, max_bits - 1), bits.size());
         layout.emplace_back(bits.end() - static_cast<std::ptrdiff_t>(size), bits.end());
         bits.resize(bits.size() - size);
     }
@@ -47,9 +47,9 @@ public:
         std::vector<std::uint8_t> blocks;
     };
 
-    // `own_order`: the first band has its rows in an order of its own like the others; else the
-    // segment is put in that band's order. `codes` is n x n_bytes; the layout may be empty.
-    // `counted_ids`: ids are not stored; each is one more than the last, in an order of its own.
+    // `own_order`: the first band stores its rows in a separate order, like the others; otherwise
+    // the segment is put in that band's order. `codes` has shape (n, n_bytes); the layout may be
+    // empty. `counted_ids`: ids are not stored but counted up from the first.
     BandedSegment(std::span<const std::uint8_t> codes, std::span<const Id> ids, std::size_t n_bits,
                   BitOrder order, Layout layout, bool own_order, bool counted_ids = false)
         : codes_(codes.begin(), codes.end()),
@@ -85,7 +85,7 @@ public:
     BandedSegment(const BandedSegment&) = delete;
     BandedSegment& operator=(const BandedSegment&) = delete;
 
-    // With the bands, and without.
+    // The segment with the bands, and without.
     Segment view() const {
         Segment segment = plain_view();
         segment.bands = bands_;
@@ -98,17 +98,17 @@ public:
         return segment;
     }
 
-    // In the order of the segment.
+    // Codes and ids in the order of the segment.
     const std::vector<std::uint8_t>& codes() const { return codes_; }
     const std::vector<Id>& ids() const { return ids_; }
-    // To be damaged in place.
+    // The arrays of the bands, which tests damage in place.
     std::vector<BandArrays>& arrays() { return arrays_; }
 
 private:
     BlockRows rows() const {
         BlockRows rows{};
         rows.blocks = blocks_.data();
-        // Both ways to store ids get their turn.
+        // Uses both ways to store ids.
         const bool narrow = !narrow_ids_.empty() && ids_.size() % 2 == 0;
         rows.ids = narrow ? IdColumn(narrow_ids_.data()) : IdColumn(ids_.data());
         if (counted_ids_) rows.ids = IdColumn(ids_[0]);
@@ -140,8 +140,8 @@ private:
 
     std::vector<std::uint8_t> codes_;
     std::vector<Id> ids_;
-    std::vector<std::uint32_t> narrow_ids_;  // the same, if they fit
-    std::vector<Row> by_id_;                 // empty where ids are ascending
+    std::vector<std::uint32_t> narrow_ids_;  // The same ids; empty if they exceed 32 bits.
+    std::vector<Row> by_id_;                 // Rows in ascending id; empty if ids are ascending.
     bool counted_ids_;
     std::size_t n_bytes_;
     std::vector<std::uint8_t> blocks_;
@@ -149,15 +149,15 @@ private:
     std::vector<Band> bands_;
 };
 
-// Its view with the bands, which keeps it alive.
+// The view of a segment with its bands, which keeps the segment alive.
 inline std::shared_ptr<const Segment> shared_view(std::shared_ptr<const BandedSegment> arrays) {
-    struct Kept {
+    struct OwningView {
         std::shared_ptr<const BandedSegment> arrays;
         Segment view;
     };
     const Segment view = arrays->view();
-    const auto kept = std::make_shared<const Kept>(Kept{std::move(arrays), view});
-    return {kept, &kept->view};
+    const auto owner = std::make_shared<const OwningView>(OwningView{std::move(arrays), view});
+    return {owner, &owner->view};
 }
 
 }  // namespace bitweigh::test

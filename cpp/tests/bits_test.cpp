@@ -1,4 +1,4 @@
-// Bits and layouts, faults of costs, and the line of segments.
+// Tests bits and layouts, faults of costs, and the line of segments.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -38,7 +38,7 @@ void test_stray_rows() {
 void test_layout(Rng& rng, std::size_t n, std::size_t n_bytes) {
     std::vector<std::uint8_t> codes(n * n_bytes);
     for (std::uint8_t& byte : codes) byte = static_cast<std::uint8_t>(rng());
-    // One byte more than there is room for, and nothing zero before.
+    // One byte more than is written, and not zero beforehand.
     const std::size_t size = blocks_of(n) * n_bytes * block_rows;
     std::vector<std::uint8_t> blocks(size + 1, 0xee);
     pack_blocks(codes.data(), n, n_bytes, blocks.data());
@@ -103,8 +103,8 @@ void test_zero_bytes(Rng& rng) {
     CHECK(zero_bytes(bytes) == expected, expected);
 }
 
-// No code has a smaller distance than the cheapest, which has exactly that, however sums are
-// rounded.
+// least_distance() is the distance of the cheapest code, and no code has a smaller one, however
+// sums are rounded.
 void test_least_distance(Rng& rng, double huge) {
     constexpr std::size_t n_bits = 11;
     std::vector<double> costs(2 * n_bits);
@@ -113,14 +113,15 @@ void test_least_distance(Rng& rng, double huge) {
         if (pick(rng, 5) == 0) cost *= huge;
     }
     const CostTable table(costs.data(), n_bits, BitOrder::little);
-    double least = std::numeric_limits<double>::infinity();
+    double min_distance = std::numeric_limits<double>::infinity();
     for (unsigned code = 0; code < 1u << n_bits; ++code) {
         std::uint8_t block[2 * block_rows] = {};
         block[0] = static_cast<std::uint8_t>(code);
         block[block_rows] = static_cast<std::uint8_t>(code >> 8);
-        least = std::min(least, table.distance(block, 0));
+        min_distance = std::min(min_distance, table.distance(block, 0));
     }
-    CHECK(table.least_distance() == least, table.least_distance() << ", expected " << least);
+    CHECK(table.least_distance() == min_distance, table.least_distance()
+                                                      << ", expected " << min_distance);
 }
 
 void check_fault(const std::vector<double>& costs, CostFault::Kind kind, std::size_t bit,
@@ -167,29 +168,30 @@ void test_costs() {
     check_fault({1.0, 2.0, 0.0, -infinity}, Kind::not_finite, 1, 1);
     check_fault({1.0, infinity, nan, -infinity}, Kind::not_finite, 0, 1);
     check_fault({infinity, -infinity}, Kind::not_finite, 0, 0);
-    // Not finite is said first, however large the rest.
+    // A cost that is not finite is reported first, however large the others are.
     check_fault({largest, largest, 0.0, nan}, Kind::not_finite, 1, 1);
     check_fault({largest, 0.0}, Kind::none, 0, 0);
     check_fault({-largest / 2, largest / 4, -largest / 4, 0.0}, Kind::none, 0, 0);
     check_fault({largest, 0x1p968, 0.0, 0.0}, Kind::too_large, 0, 0);
     check_fault({-largest, largest}, Kind::too_large, 0, 0);
-    // The sum of absolute values overflows, that of the costs does not.
-    const double most = std::numeric_limits<double>::max();
-    check_fault({most, -most}, Kind::too_large, 0, 0);
+    // The sum of absolute values overflows; the sum of the costs does not.
+    const double max_double = std::numeric_limits<double>::max();
+    check_fault({max_double, -max_double}, Kind::too_large, 0, 0);
     Rng rng(5);
     for (int repeat = 0; repeat < 20; ++repeat) {
         for (const double huge : {1.0, 1e15, 1e17}) test_least_distance(rng, huge);
     }
     const double negative[] = {-largest, -largest / 2};
     const CostTable table(negative, 1, BitOrder::big);
-    CHECK(table.flips_within(most) >= largest && table.flips_within(most) < infinity, "");
+    CHECK(table.flips_within(max_double) >= largest && table.flips_within(max_double) < infinity,
+          "");
 }
 
 void test_segments() {
     const std::vector<std::vector<std::size_t>> rows_of = {
         {}, {1}, {32}, {33}, {64, 1, 100}, {5, 320, 31, 32, 33}, {0, 40, 0, 0, 7, 0}};
     for (const auto& rows : rows_of) {
-        std::vector<std::vector<std::uint8_t>> blocks;  // of one plane
+        std::vector<std::vector<std::uint8_t>> blocks;  // with one plane each
         std::vector<Segment> segments;
         std::vector<const std::uint8_t*> all;
         std::size_t n = 0;
@@ -206,7 +208,8 @@ void test_segments() {
         }
         const SegmentLine line(segments);
         CHECK(line.n_blocks() == all.size() && line.rows() == n, rows.size() << " segments");
-        // Wherever the line is cut, the parts visit what the whole visits, in the same order.
+        // Wherever the line is cut, the parts visit the same blocks as the whole, in the same
+        // order.
         for (std::size_t begin = 0; begin <= all.size(); ++begin) {
             for (std::size_t end = begin; end <= all.size(); ++end) {
                 const std::vector<const std::uint8_t*> expected(

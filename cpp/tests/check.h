@@ -1,4 +1,4 @@
-// What the test files share: a check that counts, random numbers, and the list of suites.
+// Parts that the tests share: a counting check, random numbers, and the list of suites.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ inline void fail(const char* file, int line, const char* condition, const std::s
     std::cout << file << ":" << line << ": failed: " << condition << "; " << detail << std::endl;
 }
 
-// `detail` is streamed and says which case it is; it is evaluated only on failure. To be used on
-// the main thread alone.
+// Counts a check, and reports it if it fails. `detail` is streamed and identifies the case; it is
+// evaluated only on failure. For the main thread alone.
 #define CHECK(condition, detail)                                                       \
     do {                                                                               \
         ++::bitweigh::test::checks;                                                    \
@@ -35,19 +35,19 @@ inline void fail(const char* file, int line, const char* condition, const std::s
         }                                                                              \
     } while (false)
 
-// A number from 0 to most, the same ones on every machine.
+// A random number from 0 to `max`, the same sequence on every machine.
 using Rng = std::mt19937_64;
-inline std::size_t pick(Rng& rng, std::size_t most) {
-    return rng() % (most + 1);
+inline std::size_t pick(Rng& rng, std::size_t max) {
+    return rng() % (max + 1);
 }
 
-// For work that nobody interrupts.
+// A checkpoint for work that is never interrupted.
 inline Checkpoint uninterrupted() {
     static std::atomic<bool> never = false;
     return {never, nullptr};
 }
 
-// What one kernel did in all searches.
+// The work that one kernel did in all searches.
 struct KernelTally {
     std::string kernel;
     std::size_t searches = 0;
@@ -78,7 +78,7 @@ void test_band_queries();
 void test_ranges();
 // ranking_test.cpp
 void test_ranking();
-// kernel_test.cpp; returns how many scans were compared.
+// kernel_test.cpp; returns the number of scans compared.
 std::size_t test_kernels();
 // search_test.cpp; `path` is a file of write_vectors.py.
 std::vector<KernelTally> test_searches(const std::string& path);

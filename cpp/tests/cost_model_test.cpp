@@ -1,5 +1,5 @@
-// What the cost model promises for any input: times rise with the work, tolerance falls as more is
-// spent, and probing never takes more than its share of a scan.
+// Tests the promises of the cost model for any input: times rise with the work, the tolerance falls
+// as more is spent, and probing never takes more than its share of a scan.
 #include "engine/probe/cost_model.h"
 
 #include <cmath>
@@ -44,7 +44,7 @@ void test_probe_time() {
     }
     CHECK(cost_model.probe_ns(0.0, 50.0) > 0.0, "a key without rows is looked up all the same");
     CHECK(cost_model.probe_ns(2.0, 50.0) - cost_model.probe_ns(1.0, 50.0) == 50.0, "one block");
-    // A block that is read on its own takes longer than one of a scan.
+    // A block that is read separately takes longer than a block of a scan.
     for (const std::size_t n_bytes : {1, 8, 64, 256}) {
         CHECK(cost_model.block_ns(n_bytes) > cost_model.scan_ns(1, n_bytes), n_bytes << " bytes");
     }
@@ -66,13 +66,17 @@ void test_tolerance() {
         double last = cost_model.tolerance(0.0, k);
         CHECK(last <= cost_model.max_tolerance, "k " << k << ": " << last);
         for (double share = 0.0; share < 0.3; share += 1.0 / 4096) {
-            const double now = cost_model.tolerance(share, k);
-            CHECK(now >= 1.0 && now <= last, "k " << k << ", share " << share << ": " << now);
-            // Nowhere a jump, which would make a search of one row more fall back suddenly.
-            CHECK(last - now < 0.2, "k " << k << ", share " << share << ": " << last - now);
-            CHECK(share < cost_model.late_share || now == 1.0, "k " << k << ", share " << share);
-            CHECK(now >= cost_model.tolerance(share, k - 1), "k " << k << ", share " << share);
-            last = now;
+            const double tolerance = cost_model.tolerance(share, k);
+            CHECK(tolerance >= 1.0 && tolerance <= last,
+                  "k " << k << ", share " << share << ": " << tolerance);
+            // No jumps, at which a search of one more row would suddenly fall back.
+            CHECK(last - tolerance < 0.2,
+                  "k " << k << ", share " << share << ": " << last - tolerance);
+            CHECK(share < cost_model.late_share || tolerance == 1.0,
+                  "k " << k << ", share " << share);
+            CHECK(tolerance >= cost_model.tolerance(share, k - 1),
+                  "k " << k << ", share " << share);
+            last = tolerance;
         }
         for (const double share : {1.0, 1e300, infinity}) {
             CHECK(cost_model.tolerance(share, k) == 1.0, "k " << k << ", share " << share);
@@ -94,8 +98,8 @@ void test_limit() {
     CHECK(last < scan_ns, "falling back is at most twice as slow as the scan");
 }
 
-// Rounds that go as they like: whoever falls back where told has spent less than a scan, and no
-// prediction that was let through exceeds the tolerance.
+// With random rounds, a search that falls back at the limit has spent less than a scan, and no
+// accepted prediction exceeds the tolerance.
 void test_spending(Rng& rng) {
     for (int repeat = 0; repeat < 2000; ++repeat) {
         const double scan_ns = std::ldexp(1.0, static_cast<int>(pick(rng, 40)));
@@ -109,11 +113,11 @@ void test_spending(Rng& rng) {
             const double factor = bound_falls ? cost_model.tolerance(share, k) : 1.0;
             CHECK(spent + allowed <= factor * scan_ns * (1 + 1e-12), "share " << share);
             CHECK(spending.left_ns() <= cost_model.max_share * scan_ns, "share " << share);
-            const double wanted = scan_ns * static_cast<double>(pick(rng, 100)) / 400;
-            const double round_ns = spending.round_limit_ns(wanted);
+            const double planned_ns = scan_ns * static_cast<double>(pick(rng, 100)) / 400;
+            const double round_ns = spending.round_limit_ns(planned_ns);
             const bool early = spent <= cost_model.late_share * scan_ns;
-            CHECK(round_ns <= wanted, "share " << share);
-            CHECK(early ? round_ns <= cost_model.early_share * scan_ns : round_ns == wanted,
+            CHECK(round_ns <= planned_ns, "share " << share);
+            CHECK(early ? round_ns <= cost_model.early_share * scan_ns : round_ns == planned_ns,
                   "share " << share << ", round " << round_ns << " of " << scan_ns);
             CHECK(spending.is_late() == !early, "share " << share);
             spending.expect(allowed * static_cast<double>(pick(rng, 100)) / 100);

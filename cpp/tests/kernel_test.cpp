@@ -1,4 +1,4 @@
-// Every kernel against a plain double loop, on random blocks and tables: runs of blocks, and lists.
+// Tests every kernel against a plain double loop on random blocks and tables: runs and lists.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -13,12 +13,12 @@ namespace {
 
 constexpr Hit untouched = {0xdeadbeef, 0xdeadbeef};
 
-// How the entries of a query's tables are made.
+// The ways to draw the entries of a query's tables.
 enum class Fill {
-    any,       // 0 to the largest entry: most 8-bit sums saturate
-    balanced,  // sums around half of what 8 bits hold
-    largest,   // all entries the largest
-    one_bit,   // 0 or 1
+    any,       // Entries from 0 to the largest: most 8-bit sums saturate.
+    balanced,  // Entries for sums around half of the 8-bit range.
+    largest,   // The largest entries alone.
+    one_bit,   // Entries 0 or 1.
 };
 
 struct Problem {
@@ -28,7 +28,7 @@ struct Problem {
     std::size_t end;
     std::vector<std::uint8_t> blocks;
     std::vector<std::uint8_t> entries;
-    std::vector<std::array<unsigned, block_rows>> sums;  // of blocks begin to end
+    std::vector<std::array<unsigned, block_rows>> sums;  // Sums of blocks begin to end.
 };
 
 unsigned entry_max(bool wide, std::size_t planes) {
@@ -41,14 +41,14 @@ Problem make_problem(Rng& rng, bool wide, std::size_t planes, std::size_t begin,
     Problem problem{wide, planes, begin, begin + length, {}, {}, {}};
     problem.blocks.resize(problem.end * planes * block_rows);
     for (std::uint8_t& byte : problem.blocks) byte = static_cast<std::uint8_t>(rng() >> 56);
-    std::size_t most = entry_max(wide, planes);
-    if (fill == Fill::balanced) most = std::clamp<std::size_t>(128 / planes, 1, most);
-    if (fill == Fill::one_bit) most = 1;
+    std::size_t max_entry = entry_max(wide, planes);
+    if (fill == Fill::balanced) max_entry = std::clamp<std::size_t>(128 / planes, 1, max_entry);
+    if (fill == Fill::one_bit) max_entry = 1;
     problem.entries.resize(planes * plane_table_bytes);
     for (std::size_t table = 0; table < 2 * planes; ++table) {
         std::uint8_t* entries = problem.entries.data() + table * table_bytes;
         for (std::size_t v = 0; v < 16; ++v) {
-            const std::size_t entry = fill == Fill::largest ? most : pick(rng, most);
+            const std::size_t entry = fill == Fill::largest ? max_entry : pick(rng, max_entry);
             entries[v] = entries[v + 16] = static_cast<std::uint8_t>(entry);
         }
     }
@@ -68,19 +68,19 @@ Problem make_problem(Rng& rng, bool wide, std::size_t planes, std::size_t begin,
     return problem;
 }
 
-// Those at which a row just is, or just is not, within; and both ends.
+// Thresholds at which a row just is, or just is not, within; and the smallest and the largest.
 std::vector<unsigned> thresholds_for(Rng& rng, const Problem& problem) {
-    const unsigned most = problem.wide ? 65534 : 254;
-    std::vector<unsigned> thresholds = {0, most};
+    const unsigned max_threshold = problem.wide ? 65534 : 254;
+    std::vector<unsigned> thresholds = {0, max_threshold};
     if (problem.sums.empty()) return thresholds;
-    unsigned least = most;
+    unsigned min_sum = max_threshold;
     for (const auto& sums : problem.sums) {
-        least = std::min(least, *std::min_element(sums.begin(), sums.end()));
+        min_sum = std::min(min_sum, *std::min_element(sums.begin(), sums.end()));
     }
     const auto& sums = problem.sums[pick(rng, problem.sums.size() - 1)];
-    for (const unsigned sum : {least, sums[pick(rng, 31)], sums[pick(rng, 31)]}) {
+    for (const unsigned sum : {min_sum, sums[pick(rng, 31)], sums[pick(rng, 31)]}) {
         for (const unsigned threshold : {sum, sum - 1}) {
-            if (threshold <= most) thresholds.push_back(threshold);
+            if (threshold <= max_threshold) thresholds.push_back(threshold);
         }
     }
     return thresholds;
@@ -95,7 +95,7 @@ std::uint32_t rows_within(const Problem& problem, std::size_t i, unsigned thresh
     return rows;
 }
 
-// `hits` is what a kernel wrote, with one place more than it had room for.
+// Checks the hits that a kernel wrote; `hits` has one element more than the kernel had room for.
 void check_hits(const Kernel& kernel, const Problem& problem, unsigned threshold, const char* what,
                 std::size_t n, const std::vector<Hit>& hits, const std::vector<Hit>& expected) {
     const auto same = [](const Hit& a, const Hit& b) {
@@ -126,7 +126,7 @@ void check_scan(const Kernel& kernel, const Problem& problem, unsigned threshold
     check_hits(kernel, problem, threshold, "a run", n, hits, expected);
 }
 
-// `picked` are places in problem.sums, in any order, some of them again.
+// `picked` has indexes into problem.sums, in any order, some of them repeatedly.
 void check_listed(const Kernel& kernel, const Problem& problem, unsigned threshold,
                   const std::vector<std::size_t>& picked) {
     std::vector<const std::uint8_t*> list;
@@ -144,9 +144,9 @@ void check_listed(const Kernel& kernel, const Problem& problem, unsigned thresho
     check_hits(kernel, problem, threshold, "a list", n, hits, expected);
 }
 
-// Returns how many scans were compared.
+// Returns the number of scans compared.
 std::size_t check_problem(Rng& rng, const Problem& problem) {
-    // Around the sizes of the groups that kernels look at side by side, and far beyond.
+    // Around the sizes of the groups that kernels scan side by side, and far beyond.
     constexpr std::size_t list_lengths[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 33};
     std::size_t scans = 0;
     for (const unsigned threshold : thresholds_for(rng, problem)) {
@@ -174,7 +174,7 @@ std::size_t test_kernels() {
     Rng rng(4);
     std::size_t scans = 0;
     for (const std::size_t planes : all_planes) {
-        // The longest codes bring 16-bit sums to their limit; a few blocks of them are enough.
+        // The longest codes bring 16-bit sums to their limit; a few of their blocks are enough.
         const std::size_t longest = planes > 128 ? 3 : 9;
         for (std::size_t length = 0; length <= longest; ++length) {
             for (const bool wide : {false, true}) {

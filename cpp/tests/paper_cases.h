@@ -1,7 +1,7 @@
-// Queries over few rows for paper_test.cpp, and what brute force says of them.
+// Queries over a few rows for paper_test.cpp, with their answers by brute force.
 //
 // Costs are multiples of 2^-8 up to 2^27, so every sum is exact in whatever order it is added, and
-// equal means equal.
+// can be compared for equality.
 #pragma once
 
 #include <algorithm>
@@ -25,16 +25,16 @@ using paper::SubstringTable;
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Nobody interrupts these tests.
+// These tests are never interrupted.
 inline std::atomic<bool> never = false;
 inline Checkpoint unchecked(never, nullptr);
 
 // The two costs of one bit.
 using Pair = std::pair<double, double>;
 
-// A multiple of 2^-8 from -most to most.
-inline double number(Rng& rng, std::size_t most) {
-    return static_cast<double>(pick(rng, 512 * most)) / 256.0 - static_cast<double>(most);
+// A random multiple of 2^-8 from -max to max.
+inline double number(Rng& rng, std::size_t max) {
+    return static_cast<double>(pick(rng, 512 * max)) / 256.0 - static_cast<double>(max);
 }
 inline Pair wide(Rng& rng) {
     return {number(rng, 1 << 27), number(rng, 1 << 27)};
@@ -52,7 +52,7 @@ inline Pair same_either_way(Rng& rng) {
     const double cost = number(rng, 100);
     return {cost, cost};
 }
-// As Asym's: squared gaps to a low and a high mean.
+// Costs like those of Asym: squared gaps to a low and a high mean.
 inline Pair squares(Rng& rng) {
     const double query = static_cast<double>(pick(rng, 96)) - 48.0;
     return {(query + 13.0) * (query + 13.0) / 256.0, (query - 13.0) * (query - 13.0) / 256.0};
@@ -72,7 +72,7 @@ inline constexpr CostKind kinds[] = {
     {"mixed", mixed},
 };
 
-// n_bits x 2.
+// Draws costs of shape (n_bits, 2).
 inline std::vector<double> make_costs(Rng& rng, const CostKind& kind, std::size_t n_bits) {
     std::vector<double> costs;
     for (std::size_t i = 0; i < n_bits; ++i) {
@@ -110,11 +110,11 @@ struct Case {
     }
 };
 
-// Every code may come once or often, and bits may be 0 for the most part.
+// Draws a case. Codes may be distinct or repeated, and bits balanced or mostly 0.
 inline Case make_case(Rng& rng, const CostKind& kind) {
     const std::size_t n_bits = 1 + pick(rng, 23);
-    const std::size_t least = (n_bits + 10) / 11;  // substrings of at most 11 bits
-    const std::size_t m = least + pick(rng, std::min(n_bits, std::size_t{6}) - least);
+    const std::size_t min_m = (n_bits + 10) / 11;  // substrings of at most 11 bits
+    const std::size_t m = min_m + pick(rng, std::min(n_bits, std::size_t{6}) - min_m);
     const std::size_t n = 1 + pick(rng, 39);
     const BitOrder order = pick(rng, 1) ? BitOrder::big : BitOrder::little;
     std::vector<std::uint8_t> no_bits(n * bytes_of(n_bits), 0);
@@ -124,19 +124,19 @@ inline Case make_case(Rng& rng, const CostKind& kind) {
     for (std::size_t row = 0; row < n; ++row) {
         for (std::size_t i = 0; i < n_bits; ++i) {
             std::uint8_t& byte = c.rows[row * bytes_of(n_bits) + i / 8];
-            const bool one = row < distinct ? pick(rng, one_in - 1) == 0 : c.bit(row % distinct, i);
-            if (one) byte = static_cast<std::uint8_t>(byte | bit_mask(i, order));
+            const bool bit = row < distinct ? pick(rng, one_in - 1) == 0 : c.bit(row % distinct, i);
+            if (bit) byte = static_cast<std::uint8_t>(byte | bit_mask(i, order));
         }
     }
     return c;
 }
 
-// A case by brute force over all keys and all rows.
+// The answers of a case by brute force over all keys and all rows.
 struct Truth {
-    std::vector<std::vector<double>> bucket_costs;  // of each table, ascending
-    std::vector<std::vector<Key>> keys;             // of each table, by row
-    std::vector<double> distances;                  // by row
-    std::vector<double> nearest;                    // the distances, ascending
+    std::vector<std::vector<double>> bucket_costs;  // Costs of each table's buckets, ascending.
+    std::vector<std::vector<Key>> keys;             // Keys of each table by row.
+    std::vector<double> distances;                  // Distances by row.
+    std::vector<double> nearest;                    // Distances in ascending order.
 
     Truth(const Case& c, const std::vector<SubstringTable>& tables) : distances(c.n, 0.0) {
         for (const SubstringTable& table : tables) {
@@ -146,22 +146,22 @@ struct Truth {
                 costs.push_back(cost_of_key(c.costs, substring, key));
             }
             std::sort(costs.begin(), costs.end());
-            std::vector<Key>& own = keys.emplace_back(c.n, 0);
+            std::vector<Key>& table_keys = keys.emplace_back(c.n, 0);
             for (std::size_t row = 0; row < c.n; ++row) {
                 for (std::size_t j = 0; j < substring.bits; ++j) {
-                    own[row] |= static_cast<Key>(c.bit(row, substring.first + j)) << j;
+                    table_keys[row] |= static_cast<Key>(c.bit(row, substring.first + j)) << j;
                 }
-                distances[row] += cost_of_key(c.costs, substring, own[row]);
+                distances[row] += cost_of_key(c.costs, substring, table_keys[row]);
             }
         }
         nearest = distances;
         std::sort(nearest.begin(), nearest.end());
     }
 
-    // The top of a table's queue after `taken` buckets were taken out.
-    double top(std::size_t table, std::size_t taken) const {
+    // The cost at the top of a table's queue after `popped` buckets were popped.
+    double top(std::size_t table, std::size_t popped) const {
         const std::vector<double>& costs = bucket_costs[table];
-        return taken < costs.size() ? costs[taken] : infinity;
+        return popped < costs.size() ? costs[popped] : infinity;
     }
     // Whether two buckets of a table cost the same.
     bool has_ties() const {

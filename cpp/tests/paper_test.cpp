@@ -1,6 +1,7 @@
-// The paper's claims about its queues (Alg. 1) and its merge (Alg. 2): a plain program, paper_test.
+// Tests the paper's claims about its queues (Alg. 1) and its merge (Alg. 2): a plain program,
+// paper_test.
 //
-// The merge is watched probe by probe and held against brute force.
+// The merge is watched probe by probe and compared with brute force.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -21,18 +22,18 @@ using paper::BucketQueue;
 using paper::QueueOrder;
 using paper::SubCodeQueue;
 
-// How often there was what the checks are about: they prove nothing without.
+// Counts of the situations that the checks are about: without them the checks prove nothing.
 struct Tally {
-    std::size_t stops_below_s = 0;         // with S-hat < S
-    std::size_t final_before_the_end = 0;  // probes with nearest rows final and others not met
+    std::size_t stops_below_s = 0;         // Stops with S-hat < S.
+    std::size_t final_before_the_end = 0;  // Probes with nearest rows final and others not seen.
     std::size_t descending_was_earlier = 0;
     std::size_t cases_without_ties = 0;
     std::size_t levels_with_ties = 0;
 };
 Tally tally;
 
-// Corollary 1 and Theorem 1: every key comes once and costs never fall, so the one that comes is
-// the cheapest of those that did not.
+// Corollary 1 and Theorem 1: every key is popped once and costs never fall, so each key popped is
+// the cheapest of those not popped before.
 template <class Queue>
 void check_queue(const CostKind& kind, const std::vector<double>& costs,
                  const Substring& substring) {
@@ -42,9 +43,9 @@ void check_queue(const CostKind& kind, const std::vector<double>& costs,
     bool never_falls = true;
     bool costs_agree = true;
     Queue queue(costs.data(), substring);
-    std::size_t taken = 0;
-    // One that makes a key again and again would not end.
-    for (; !queue.empty() && taken <= n_keys; ++taken) {
+    std::size_t n_popped = 0;
+    // A queue that repeats keys might never be empty.
+    for (; !queue.empty() && n_popped <= n_keys; ++n_popped) {
         const double top = queue.top_cost();
         const paper::Bucket bucket = queue.pop();
         never_falls &= bucket.cost >= last;
@@ -53,7 +54,7 @@ void check_queue(const CostKind& kind, const std::vector<double>& costs,
         if (bucket.key < n_keys) ++came[bucket.key];
     }
     const bool each_once = std::all_of(came.begin(), came.end(), [](int n) { return n == 1; });
-    CHECK(taken == n_keys && each_once, kind.name << ", " << substring.bits << " bits");
+    CHECK(n_popped == n_keys && each_once, kind.name << ", " << substring.bits << " bits");
     CHECK(never_falls, kind.name << ", " << substring.bits << " bits");
     CHECK(costs_agree, kind.name << ", " << substring.bits << " bits");
     CHECK(queue.top_cost() == infinity, kind.name << ", " << substring.bits << " bits");
@@ -73,15 +74,15 @@ void test_queues() {
     }
 }
 
-// What a merge told of a probe.
+// A probe as the merge reported it.
 struct Seen {
     std::size_t table;
     Key key;
     double cost;
     double s_hat;
-    std::vector<double> heap;  // distances, nearest first
+    std::vector<double> heap;  // Distances in the heap, nearest first.
 
-    // In all but the key, which ties leave open, and the heap.
+    // Compares all but the key, which ties leave open, and the heap.
     bool same_step(const Seen& other) const {
         return table == other.table && cost == other.cost && s_hat == other.s_hat;
     }
@@ -94,7 +95,7 @@ struct Trace {
 
 std::vector<double> distances_of(const std::vector<Neighbour>& neighbours) {
     std::vector<double> distances;
-    for (const Neighbour& one : neighbours) distances.push_back(one.distance);
+    for (const Neighbour& neighbour : neighbours) distances.push_back(neighbour.distance);
     return distances;
 }
 
@@ -109,47 +110,47 @@ Trace watch(const Case& c, const std::vector<SubstringTable>& tables, std::size_
                                 distances_of(heap.take_sorted(unchecked))});
     };
     const paper::Codes codes = c.codes();
-    paper::MetRows met(c.n);
-    paper::TableMerge<Queue, Watch> merge(codes, tables, met, c.costs.data(), k, order, unchecked,
+    paper::SeenRows seen(c.n);
+    paper::TableMerge<Queue, Watch> merge(codes, tables, seen, c.costs.data(), k, order, unchecked,
                                           note);
     trace.answer = merge.run();
     return trace;
 }
 
-// What brute force says of the time right after a probe.
+// The state right after a probe, by brute force.
 struct Moment {
-    double s_hat;             // Eq. 9
-    double s;                 // Eq. 8
-    std::vector<double> met;  // distances of the rows met, ascending
-    double nearest_unmet;     // +inf: none is left
+    double s_hat;              // Value of Eq. 9.
+    double s;                  // Value of Eq. 8.
+    std::vector<double> seen;  // Distances of the rows seen, ascending.
+    double nearest_unseen;     // Smallest distance of a row not seen; +inf if there is none.
 };
 
 std::vector<Moment> replay(const Truth& truth, const std::vector<Seen>& probes) {
     const std::size_t m = truth.keys.size();
     std::vector<Moment> moments;
-    std::vector<bool> is_met(truth.distances.size(), false);
+    std::vector<bool> is_seen(truth.distances.size(), false);
     std::vector<bool> probed;
     for (std::size_t i = 0; i < probes.size(); ++i) {
         if (i % m == 0) probed.assign(m, false);
         probed[probes[i].table] = true;
-        Moment now{0.0, 0.0, {}, infinity};
+        Moment moment{0.0, 0.0, {}, infinity};
         for (std::size_t t = 0; t < m; ++t) {
-            now.s_hat += truth.top(t, i / m + (probed[t] ? 1 : 0));
-            now.s += truth.top(t, i / m + 1);
+            moment.s_hat += truth.top(t, i / m + (probed[t] ? 1 : 0));
+            moment.s += truth.top(t, i / m + 1);
         }
-        for (std::size_t row = 0; row < is_met.size(); ++row) {
+        for (std::size_t row = 0; row < is_seen.size(); ++row) {
             const double distance = truth.distances[row];
-            if (truth.keys[probes[i].table][row] == probes[i].key) is_met[row] = true;
-            if (is_met[row]) now.met.push_back(distance);
-            if (!is_met[row]) now.nearest_unmet = std::min(now.nearest_unmet, distance);
+            if (truth.keys[probes[i].table][row] == probes[i].key) is_seen[row] = true;
+            if (is_seen[row]) moment.seen.push_back(distance);
+            if (!is_seen[row]) moment.nearest_unseen = std::min(moment.nearest_unseen, distance);
         }
-        std::sort(now.met.begin(), now.met.end());
-        moments.push_back(std::move(now));
+        std::sort(moment.seen.begin(), moment.seen.end());
+        moments.push_back(std::move(moment));
     }
     return moments;
 }
 
-// Each round takes the next bucket of every table, by Eq. 10 in the order asked for.
+// Each round probes the next bucket of every table, in the given order by Eq. 10.
 void check_rounds(const Case& c, const Truth& truth, const std::vector<Seen>& probes,
                   QueueOrder order) {
     std::vector<bool> probed;
@@ -180,29 +181,29 @@ void check_moments(const Case& c, const Truth& truth, const std::vector<Seen>& p
     for (std::size_t t = 0; t < c.m; ++t) before += truth.top(t, 0);
     for (std::size_t i = 0; i < probes.size(); ++i) {
         const double s_hat = probes[i].s_hat;
-        const std::vector<double>& met = moments[i].met;
+        const std::vector<double>& seen = moments[i].seen;
         CHECK(s_hat == moments[i].s_hat, c.text() << ", probe " << i << ": " << s_hat);
         CHECK(s_hat <= moments[i].s, c.text() << ", probe " << i << ": " << s_hat);
         CHECK(s_hat >= before, c.text() << ", probe " << i << ": " << s_hat);
-        CHECK(s_hat <= moments[i].nearest_unmet, c.text() << ", probe " << i << ": " << s_hat);
-        const auto end = std::upper_bound(met.begin(), met.end(), s_hat);
-        CHECK(std::equal(met.begin(), end, truth.nearest.begin()), c.text() << ", probe " << i);
+        CHECK(s_hat <= moments[i].nearest_unseen, c.text() << ", probe " << i << ": " << s_hat);
+        const auto end = std::upper_bound(seen.begin(), seen.end(), s_hat);
+        CHECK(std::equal(seen.begin(), end, truth.nearest.begin()), c.text() << ", probe " << i);
         before = s_hat;
-        tally.final_before_the_end += end != met.begin() && met.size() < c.n;
+        tally.final_before_the_end += end != seen.begin() && seen.size() < c.n;
     }
 }
 
-// The number of probes after which K rows are final; 0: never.
+// The number of probes after which K rows are final, or 0 if they never are.
 std::size_t probes_needed(const std::vector<Moment>& moments, std::size_t k) {
     for (std::size_t i = 0; i < moments.size(); ++i) {
-        const std::vector<double>& met = moments[i].met;
-        if (met.size() >= k && met[k - 1] <= moments[i].s_hat) return i + 1;
+        const std::vector<double>& seen = moments[i].seen;
+        if (seen.size() >= k && seen[k - 1] <= moments[i].s_hat) return i + 1;
     }
     return 0;
 }
 
-// The same merge for one K: the same probes, the K nearest of the rows met in the heap at each, the
-// end at the first where they are final, and by Theorem 2 the answer.
+// The same merge for one K: the same probes, the K nearest of the rows seen in the heap at each,
+// the end at the first where they are final, and by Theorem 2 the answer.
 void check_stop(const Case& c, const Truth& truth, const Trace& whole, const Trace& trace,
                 const std::vector<Moment>& moments, std::size_t k) {
     const std::size_t needed = probes_needed(moments, k);
@@ -213,7 +214,7 @@ void check_stop(const Case& c, const Truth& truth, const Trace& whole, const Tra
         const Seen& seen = trace.probes[i];
         const bool same = seen.same_step(whole.probes[i]) && seen.key == whole.probes[i].key;
         CHECK(same, c.text() << ", k " << k << ", probe " << i);
-        std::vector<double> expected = moments[i].met;
+        std::vector<double> expected = moments[i].seen;
         expected.resize(std::min(k, expected.size()));
         CHECK(seen.heap == expected, c.text() << ", k " << k << ", probe " << i);
     }
@@ -221,15 +222,16 @@ void check_stop(const Case& c, const Truth& truth, const Trace& whole, const Tra
                                       truth.nearest.begin() + static_cast<std::ptrdiff_t>(k));
     CHECK(distances_of(trace.answer.neighbours) == nearest, c.text() << ", k " << k);
     std::vector<bool> returned(c.n, false);
-    for (const Neighbour& one : trace.answer.neighbours) {
-        const auto row = static_cast<std::size_t>(one.id);
-        CHECK(!returned[row] && one.distance == truth.distances[row], c.text() << ", k " << k);
+    for (const Neighbour& neighbour : trace.answer.neighbours) {
+        const auto row = static_cast<std::size_t>(neighbour.id);
+        CHECK(!returned[row] && neighbour.distance == truth.distances[row], c.text()
+                                                                                << ", k " << k);
         returned[row] = true;
     }
     if (needed != 0) tally.stops_below_s += moments[needed - 1].s_hat < moments[needed - 1].s;
 }
 
-// A merge over all rows, and what brute force says of it.
+// Compares a merge over all rows with brute force.
 struct Watched {
     Trace whole;
     std::vector<Moment> moments;
@@ -242,16 +244,16 @@ Watched check_merge(Rng& rng, const Case& c, const std::vector<SubstringTable>& 
     watched.moments = replay(truth, watched.whole.probes);
     check_rounds(c, truth, watched.whole.probes, order);
     check_moments(c, truth, watched.whole.probes, watched.moments);
-    const std::size_t some = 1 + pick(rng, c.n - 1);
-    for (const std::size_t k : {std::size_t{1}, some, (some + c.n) / 2, c.n}) {
+    const std::size_t any_k = 1 + pick(rng, c.n - 1);
+    for (const std::size_t k : {std::size_t{1}, any_k, (any_k + c.n) / 2, c.n}) {
         const Trace trace = watch<Queue>(c, tables, k, order);
         check_stop(c, truth, watched.whole, trace, watched.moments, k);
     }
     return watched;
 }
 
-// The keys that each table gave at each cost, of the first `n` probes. Its last cost is left out:
-// buckets of that cost may be still to come.
+// The keys of each table at each cost, in the first `n` probes. The last cost is omitted: further
+// buckets of that cost may follow.
 using Levels = std::map<std::pair<std::size_t, double>, std::vector<Key>>;
 Levels levels_of(const std::vector<Seen>& probes, std::size_t n, std::size_t m) {
     Levels levels;
@@ -265,8 +267,8 @@ Levels levels_of(const std::vector<Seen>& probes, std::size_t n, std::size_t m) 
     return levels;
 }
 
-// MIWQ and PQTable_max_heap take the same buckets in the same order, but for the order among those
-// that cost the same; only that can make one of them stop before the other.
+// MIWQ and PQTable_max_heap probe the same buckets in the same order, except among buckets of equal
+// cost; only that can make one of them stop before the other.
 void check_same_probes(const Case& c, const Truth& truth, const Watched& ours,
                        const Watched& theirs) {
     const std::vector<Seen>& a = ours.whole.probes;
@@ -285,9 +287,9 @@ void check_same_probes(const Case& c, const Truth& truth, const Watched& ours,
 }
 
 // After j probes of a round S-hat is largest when the largest increases came first. Say the
-// ascending merge stops there. A row of its K that the descending one has not met is no nearer than
-// the descending S-hat and no farther than the ascending one, so these are equal: either j is all
-// tables and both have met the same rows, or all increases are equal and so are both orders.
+// ascending merge stops there. A row of its K that the descending one has not seen is no nearer
+// than the descending S-hat and no farther than the ascending one, so these are equal: either j is
+// all tables and both have seen the same rows, or all increases are equal and so are both orders.
 void check_descending_is_no_later(const Case& c, const Watched& ascending,
                                   const Watched& descending) {
     for (std::size_t k = 1; k <= c.n; ++k) {
@@ -329,7 +331,7 @@ void test_merges() {
 int main() {
     using namespace bitweigh::test;
     test_queues();
-    // Over a queue that gives keys again and again a merge may take for ever.
+    // With a queue that repeats keys a merge might never end.
     if (failures == 0) test_merges();
     std::cout << "stops below S: " << tally.stops_below_s
               << ", probes with final rows: " << tally.final_before_the_end

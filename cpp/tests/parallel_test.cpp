@@ -1,4 +1,4 @@
-// run_tasks: every task once, failures and interrupts arrive.
+// Tests run_tasks: every task runs once, and failures and interrupts reach the caller.
 #include <atomic>
 #include <cfenv>
 #include <chrono>
@@ -34,7 +34,7 @@ void test_failure_arrives(std::size_t n, std::size_t threads, std::size_t failin
         run_tasks(n, threads, never, [&](std::size_t i, Checkpoint& checkpoint) {
             ++runs;
             if (i == failing) throw std::runtime_error("task " + std::to_string(i));
-            // Others go on until they are stopped: without that this would not end.
+            // The others go on until they are stopped: otherwise this would never end.
             if (threads > 1 && i < threads) {
                 while (true) checkpoint.done(interrupt_check_bytes);
             }
@@ -43,19 +43,19 @@ void test_failure_arrives(std::size_t n, std::size_t threads, std::size_t failin
         arrived = error.what();
     }
     CHECK(arrived == "task " + std::to_string(failing), arrived);
-    // At least the failing task's predecessors began, and no more than the threads at work.
+    // At least the tasks before the failing one began, and no more than those under way after it.
     CHECK(runs > failing && runs <= failing + threads, runs << " of " << n << " tasks ran");
 }
 
 void test_interrupt_stops_the_caller(std::size_t threads) {
     const std::thread::id caller = std::this_thread::get_id();
     std::atomic<int> asked_elsewhere = 0;
-    std::atomic<int> asked = 0;
+    std::atomic<int> n_checks = 0;
     std::atomic<std::size_t> runs = 0;
     bool interrupted = false;
     const InterruptCheck third_time = [&] {
         asked_elsewhere += std::this_thread::get_id() != caller;
-        return ++asked >= 3;
+        return ++n_checks >= 3;
     };
     try {
         run_tasks(1000000, threads, third_time, [&](std::size_t, Checkpoint& checkpoint) {
@@ -68,13 +68,13 @@ void test_interrupt_stops_the_caller(std::size_t threads) {
     }
     CHECK(interrupted, threads << " threads, " << runs << " tasks ran");
     CHECK(runs < 1000000, threads << " threads");
-    CHECK(asked == 3, asked << " times asked");
+    CHECK(n_checks == 3, n_checks << " checks");
     CHECK(asked_elsewhere == 0, asked_elsewhere << " times on another thread");
-    // Half the bytes each: the caller's second, fourth and sixth task ask.
+    // Half the bytes of a check each: the caller's second, fourth and sixth task check.
     if (threads == 1) CHECK(runs == 6, runs << " tasks ran");
 }
 
-// The caller has nothing left to do, and another thread is at work: asks while it waits.
+// A caller with nothing left to do checks while it waits for another thread.
 void test_interrupt_while_waiting() {
     const std::thread::id caller = std::this_thread::get_id();
     std::atomic<bool> other_began = false;
@@ -97,8 +97,8 @@ void test_interrupt_while_waiting() {
     CHECK(interrupted, "");
 }
 
-// How sums round on this thread: up, down or to the nearest. Seen by adding, since what fegetround
-// tells on some machines is the mode of other instructions.
+// The rounding of sums on this thread: up, down or to nearest. Determined by adding, since on some
+// machines fegetround returns the mode of other instructions.
 int rounding() {
     const volatile double one = 1.0;
     const volatile double little = 0x1p-60;
@@ -106,8 +106,8 @@ int rounding() {
     return one - little < one ? FE_DOWNWARD : FE_TONEAREST;
 }
 
-// Every task rounds to the nearest, whatever the caller has set; what interrupts it runs in the
-// caller's mode, and may change that one.
+// Every task rounds to nearest, whatever the caller's mode is; the interrupt check runs in the
+// caller's mode, and may change it.
 void test_float_mode(std::size_t threads) {
     std::fesetround(FE_UPWARD);
     std::atomic<int> tasks_in_another_mode = 0;

@@ -1,4 +1,4 @@
-// Tests of the planner, a program of its own: the suites of cost_model_test.cpp and
+// Tests the planner, in a separate program: the suites of cost_model_test.cpp and
 // band_budget_test.cpp, then plans that are followed without any rows.
 #include "engine/probe/plan.h"
 
@@ -27,7 +27,7 @@ BandQuery make_band(const std::vector<double>& flips) {
     return band;
 }
 
-// Flips of all sizes; some bands have bits that cost nothing, or nothing else.
+// Draws flip weights of all sizes; in some bands a few or all are 0.
 std::vector<BandQuery> draw_bands(Rng& rng, double scale) {
     std::vector<BandQuery> bands;
     for (std::size_t b = 1 + pick(rng, 11); b > 0; --b) {
@@ -52,7 +52,7 @@ struct Followed {
     bool exhausted = false;
 };
 
-// Follows a plan until the limits exceed the target, which falls now and then as a bound does.
+// Follows a plan until the limits exceed the target, which sometimes falls, as a bound does.
 Followed follow(Rng& rng, ProbePlan& plan, const std::vector<BandQuery>& bands, double target) {
     Followed followed;
     double round_ns = static_cast<double>(pick(rng, 2000));
@@ -72,12 +72,12 @@ Followed follow(Rng& rng, ProbePlan& plan, const std::vector<BandQuery>& bands, 
             plan.seen(b).blocks += static_cast<float>(pick(rng, 20));
         }
         CHECK(!falls, "a limit fell, target " << target);
-        // Steps may lead through levels without a key; the next round then goes on from there.
+        // Steps may pass through levels without a key; the next round then continues from there.
         CHECK(rises || step_ns == 0.0f, "nothing was gained, target " << target);
-        // No farther than asked for, but for the rest of a level without keys; where a band was
-        // that far already, no farther than it was.
+        // No farther than the target requires, except for the rest of a level without keys; a band
+        // that was farther already stays there.
         const double sum = sum_of_limits(plan.next());
-        const double level = target / 16;  // or less: the fewest levels that are counted
+        const double level = target / 16;  // at most: at least 16 levels are counted
         CHECK(sum <= target + level + std::numeric_limits<double>::min() ||
                   sum <= sum_of_limits(before),
               "limits add up to " << sum << ", target " << target);
@@ -126,7 +126,7 @@ void test_first_steps() {
     CHECK(plan.arrive() == 1, "the second band has only keys that cost nothing");
 }
 
-// A plan that served another query knows nothing of it.
+// A plan that is used again keeps nothing of its previous query.
 void test_plans_start_afresh() {
     const std::vector<BandQuery> bands = {make_band({1.0, 2.0, 3.0, 4.0})};
     const std::vector<BandQuery> others = {make_band({0.1, 0.1, 0.1, 0.1})};
@@ -160,7 +160,7 @@ void test_targets_without_bound() {
     CHECK(plan.target_without_bound(6.0) == 2 * reached, "then twice as far");
 }
 
-// Of two bands alike, the one whose keys lead to fewer blocks goes farther.
+// Of two equal bands, the one whose keys lead to fewer blocks advances farther.
 void test_time_decides() {
     const std::vector<double> flips = {1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7};
     const std::vector<BandQuery> bands = {make_band(flips), make_band(flips)};

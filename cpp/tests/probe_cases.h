@@ -25,13 +25,13 @@ inline double normal(Rng& rng) {
     return sum;
 }
 
-// In each group of 8 bits a huge cost comes first and cancels last, whatever the code: what lies
-// between is rounded. At 1e17 nothing of it is left, and all rows tie.
+// Costs of which, in each group of 8 bits, the first is huge and the last cancels it, whatever the
+// code: those between are rounded. At 1e17 they are rounded away, and all rows tie.
 inline double cancelling(Rng& rng, std::size_t i, double huge) {
     return i % 8 == 0 ? huge : i % 8 == 7 ? -huge : normal(rng);
 }
 
-// How the two costs of a bit are drawn; bits take turns with i.
+// A way to draw the costs of bit i.
 struct CostKind {
     const char* name;
     double (*cost)(Rng&, std::size_t i);
@@ -59,7 +59,7 @@ inline const CostKind& find_costs(std::string_view name) {
                          [&](const CostKind& kind) { return kind.name == name; });
 }
 
-// Some rows and one query, with its answer by the definition.
+// Rows and one query, with its answer by the definition.
 struct Case {
     std::string text;
     std::size_t n_bits;
@@ -67,7 +67,7 @@ struct Case {
     std::size_t n;
     std::vector<double> costs;
     std::unique_ptr<BandedSegment> rows;
-    std::vector<Neighbour> expected;  // all rows
+    std::vector<Neighbour> expected;  // All rows, nearest first.
 };
 
 inline double distance_of(const std::uint8_t* code, const Case& c) {
@@ -82,7 +82,7 @@ inline double distance_of(const std::uint8_t* code, const Case& c) {
     return sum;
 }
 
-// How likely bit i of row r of n is not the cheap value, in thousandths.
+// The probability, in thousandths, that bit i of row r of n is not the cheap value.
 using CodeKind = std::size_t (*)(std::size_t i, std::size_t r, std::size_t n);
 inline std::size_t any_codes(std::size_t, std::size_t, std::size_t) {
     return 500;
@@ -98,7 +98,7 @@ inline CodeKind draw_code_kind(Rng& rng) {
     return code_kinds[pick(rng, 2)];
 }
 
-// Many codes stand there several times.
+// Draws the codes of a case, many of them several times.
 inline std::vector<std::uint8_t> draw_codes(Rng& rng, const Case& c, CodeKind kind) {
     const std::size_t n_bytes = bytes_of(c.n_bits);
     std::vector<std::uint8_t> codes(c.n * n_bytes);
@@ -140,7 +140,7 @@ inline Case make_case(Rng& rng, const CostKind& kind, CodeKind codes, std::size_
     return c;
 }
 
-// The query of a case over its rows, which may be seen with bands or without.
+// The query of a case over its rows, with bands or without.
 inline SearchRequest request_for(const Case& c, const Segment& segment, Method method,
                                  std::size_t k, std::size_t threads, const Tuning& tuning) {
     return {.segments = {&segment, 1},

@@ -1,8 +1,8 @@
-// Tests of bands and probing, a program of its own: the suites of band_table_test.cpp,
+// Tests bands and probing, in a separate program: the suites of band_table_test.cpp,
 // band_query_test.cpp and range_test.cpp, then probing against the definition.
 //
-// Damaged directories and row numbers only prove something under a sanitizer, which sees what is
-// read out of bounds. Fails also if a path that the counters tell of was never taken.
+// Tests of damaged directories and row numbers prove something only under a sanitizer, which
+// detects reads out of bounds. Also fails if the counters show that a path was never used.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -18,7 +18,7 @@
 namespace bitweigh::test {
 namespace {
 
-// The small steps reach every round and every walk over again.
+// Small steps, which lead to many rounds and repeated walks.
 constexpr Tuning tunings[] = {
     {},
     {.first_round_ns = 0.0, .min_scan_factor = 0.0, .min_scan_ns_per_k = 0.0},
@@ -38,7 +38,7 @@ constexpr Tuning tunings[] = {
 
 struct Tally {
     SearchCounters counters;
-    std::size_t ended_early = 0;  // probing that ended with keys left in every band
+    std::size_t ended_early = 0;  // Searches that ended with keys left in every band.
     std::size_t gave_up = 0;
 };
 Tally tally;
@@ -57,10 +57,10 @@ struct Probed {
     SearchCounters counters;
 };
 
-// `bound` is what is known from elsewhere.
+// `bound` is known from elsewhere.
 Probed probe(const Case& c, std::size_t k, const Kernel& kernel, const Tuning& tuning, double bound,
              bool to_the_end) {
-    // One scratch for all, as a batch of queries uses it: nothing of the one before is left.
+    // One scratch for all queries, as in a batch: nothing of the previous query may remain.
     static ProbeScratch scratch;
     std::atomic<bool> stop = false;
     Checkpoint checkpoint(stop, nullptr);
@@ -78,7 +78,7 @@ Probed probe(const Case& c, std::size_t k, const Kernel& kernel, const Tuning& t
 void check_probe(Rng& rng, const Case& c, std::size_t k) {
     const Kernel& kernel = *available_kernels()[pick(rng, available_kernels().size() - 1)];
     const Tuning& tuning = tunings[pick(rng, std::size(tunings) - 1)];
-    // The sharpest bound that may be known already, and none.
+    // The sharpest bound that may be known, and none.
     for (const double bound : {c.expected[k - 1].distance, padding_distance}) {
         for (const bool to_the_end : {true, false}) {
             const Probed probed = probe(c, k, kernel, tuning, bound, to_the_end);
@@ -117,8 +117,8 @@ bool is_answer(const Answer& answer, const Case& c, std::size_t k) {
     return are_nearest(found, c, k);
 }
 
-// However it is found and whether it was given up: the bytes of a scan without bands, and those of
-// the definition.
+// Whichever method is used, and whether or not it falls back, the answer has the same bytes as that
+// of a scan without bands and that of the definition.
 void check_methods(Rng& rng, const Case& c, std::size_t k) {
     const Tuning& tuning = tunings[pick(rng, std::size(tunings) - 1)];
     const Answer scanned = search_case(c, c.rows->plain_view(), Method::scan, k, 1, tuning);
@@ -143,7 +143,7 @@ void test_small_segments() {
             constexpr std::size_t all_bits[] = {1, 3, 7, 8, 9, 16, 33, 64, 65, 130};
             const std::size_t n = all_rows[pick(rng, std::size(all_rows) - 1)];
             const std::size_t n_bits = all_bits[pick(rng, std::size(all_bits) - 1)];
-            // Among them one band alone, bands of one bit each, and bits that no band has.
+            // Including a single band, bands of one bit each, and bits that no band has.
             const std::size_t most_bands = repeat % 4 ? n_bits : 1;
             const std::size_t most_bits = repeat % 3 ? 8 : 1;
             const Case c = make_case(rng, kind, draw_code_kind(rng), n, n_bits,
@@ -158,7 +158,7 @@ void test_small_segments() {
     }
 }
 
-// Bands of one bit each over a long code: the most limits that are added up.
+// Bands of one bit each over a long code, for the longest sums of limits.
 void test_many_bands() {
     Rng rng(9);
     for (const CostKind& kind : cost_kinds) {
@@ -171,8 +171,8 @@ void test_many_bands() {
     }
 }
 
-// Enough rows for the choice to matter. Where few rows are near and the others far, few blocks are
-// looked at. Where every row ties, each key would have to be walked: that is given up in time.
+// With enough rows for the choice to matter: if few rows are near and the others far, few blocks
+// are read. If all rows tie, each key would have to be walked: probing is abandoned in time.
 void test_give_up() {
     Rng rng(10);
     const auto run = [&](CostKind kind, CodeKind codes, std::size_t k) {
@@ -203,7 +203,7 @@ void test_give_up() {
     }
 }
 
-// Overwrites some of what a mapped file that nobody has verified could hold.
+// Damages arrays as they may be damaged in a mapped file that nobody has verified.
 void damage(Rng& rng, BandedSegment::BandArrays& band, std::size_t n) {
     const std::size_t way = pick(rng, 6);
     for (std::size_t v = 0; v < band.starts.size(); ++v) {
@@ -247,7 +247,7 @@ void test_damaged_bands() {
     }
 }
 
-// A path that no case took proves nothing.
+// A path that no case used proves nothing.
 void check_reached() {
     const SearchCounters& c = tally.counters;
     std::cout << "probes " << c.probes << ", empty " << c.empty_probes << ", blocks "
@@ -270,7 +270,7 @@ int main() {
     using namespace bitweigh::test;
     test_band_tables();
     test_band_queries();
-    // Over a band that gives keys again and again a search may take for ever.
+    // With a band that repeats keys a search might never end.
     if (failures == 0) {
         test_small_segments();
         test_many_bands();

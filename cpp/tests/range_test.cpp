@@ -1,5 +1,5 @@
-// range_search() against the definition: every method, on one thread and several, where rows are
-// few and where they tie by the thousand.
+// Tests range_search() against the definition: every method, on one thread and several, with few
+// rows and with thousands of ties.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -25,7 +25,7 @@ constexpr Tuning tunings[] = {
 };
 
 SearchCounters tally;
-std::size_t ended_early = 0;  // probing that left out keys of every band
+std::size_t ended_early = 0;  // searches that ended with keys left in every band
 
 void check_range(Rng& rng, const Case& c, double radius) {
     std::size_t n = 0;
@@ -48,7 +48,7 @@ void check_range(Rng& rng, const Case& c, double radius) {
         tally.add(counters);
         ended_early +=
             counters.probes > 0 && counters.fallbacks == 0 && counters.exhausted_bands == 0;
-        // A limit counts each row once, in however many bands it is met.
+        // A limit counts each row once, in however many bands it is found.
         bool refused = false;
         try {
             request.options.limit = n;
@@ -63,13 +63,13 @@ void check_range(Rng& rng, const Case& c, double radius) {
 }
 
 void check_radii(Rng& rng, const Case& c) {
-    const double most = std::numeric_limits<double>::max();
+    const double largest = std::numeric_limits<double>::max();
     const double infinity = std::numeric_limits<double>::infinity();
     const double nearest = c.expected.front().distance;
     const double any = c.expected[pick(rng, c.n - 1)].distance;
     for (const double radius :
          {nearest, std::nextafter(nearest, -infinity), any, std::nextafter(any, infinity),
-          c.expected.back().distance, most, -most, infinity, -infinity}) {
+          c.expected.back().distance, largest, -largest, infinity, -infinity}) {
         check_range(rng, c, radius);
     }
 }
@@ -88,7 +88,7 @@ void test_small_ranges() {
     }
 }
 
-// Thousands of rows with one code, all of them in the same bucket of every band.
+// Thousands of rows with the same code, all of them in the same bucket of every band.
 void test_equal_codes() {
     Rng rng(13);
     const CodeKind lumped = [](std::size_t i, std::size_t, std::size_t) {
@@ -100,7 +100,7 @@ void test_equal_codes() {
     }
 }
 
-// The threads that scan. A thread waits, for some time, until there are as many as expected.
+// Records the threads that scan. A thread waits, for a limited time, for as many as expected.
 std::mutex mutex;
 std::condition_variable arrived;
 std::set<std::thread::id> scanning;
@@ -118,7 +118,8 @@ std::size_t scan_and_tell(const std::uint8_t* blocks, std::size_t begin, std::si
     return available_kernels().front()->narrow(blocks, begin, end, tables, hits);
 }
 
-// One query is cut by rows, for as many threads as are given, but no more than the work is worth.
+// One query is cut by rows, for up to the given number of threads, but no more than the work is
+// worth.
 void test_threads_of_one_query() {
     Rng rng(14);
     const Case c = make_case(rng, find_costs("any"), any_codes, 20000, 32, {});

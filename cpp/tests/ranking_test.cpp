@@ -1,4 +1,4 @@
-// Ranking by true distance: halves, sums and order against definitions that take no short cuts.
+// Tests ranking by true distance: halves, sums and order against straightforward definitions.
 #include "engine/ranking.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ double distance(const Stored* row, const std::vector<double>& query, VectorMetri
     return found;
 }
 
-// The number that a half stands for, by its definition.
+// The value of a half by its definition.
 double value_of(unsigned bits) {
     const double sign = bits & 0x8000 ? -1.0 : 1.0;
     const unsigned exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -37,7 +37,7 @@ double value_of(unsigned bits) {
 void test_halves() {
     for (unsigned bits = 0; bits < 1 << 16; ++bits) {
         const Half half{static_cast<std::uint16_t>(bits)};
-        // From a query that makes the sign count, and the smallest half too.
+        // With a query for which the sign and the smallest half matter.
         const double query = 0x1p-20, expected = std::abs(value_of(bits) - query);
         const double found = distance(&half, {query}, VectorMetric::euclidean);
         const bool same = std::isnan(expected) ? std::isnan(found) : found == expected;

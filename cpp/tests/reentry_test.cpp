@@ -1,7 +1,7 @@
-// A program of its own, because it replaces operator new: searches that begin while another search
-// of the same thread is under way, and searches after any allocation of another one has failed.
-// Both find what they would find alone. Under a sanitizer, since some of what a search leaves
-// behind only makes the next one read out of bounds.
+// Tests searches that begin while another search on the same thread is under way, and searches
+// after any allocation of another search has failed: both must find what they would find alone. A
+// separate program, because it replaces operator new. Should run under a sanitizer, since some of
+// what a search may leave behind only makes the next one read out of bounds.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -17,7 +17,7 @@
 
 namespace {
 
-// Allocations until one fails, of all threads; none while this is negative.
+// The number of allocations, on all threads, until one fails; none fails while it is negative.
 std::atomic<long long> allocations_left = -1;
 std::atomic<std::size_t> failed_allocations = 0;
 
@@ -57,8 +57,8 @@ namespace {
 constexpr Tuning tuning = {
     .first_round_ns = 200.0, .min_scan_factor = 0.0, .min_scan_ns_per_k = 0.0};
 
-// The same query again and again over one segment, by one method; both kinds of search.
-struct Ask {
+// The same query many times over one segment, by one method; both kinds of search.
+struct RepeatedQuery {
     const Case& c;
     Segment segment = c.rows->view();
     Method method;
@@ -91,61 +91,61 @@ bool are_first(const std::vector<Neighbour>& found, const Case& c, std::size_t n
 }
 
 // Whether every query has its k nearest, and every row within its radius.
-bool search_is_right(const Ask& ask, const InterruptCheck& check) {
-    const std::size_t size = ask.n_queries * ask.k;
+bool search_is_right(const RepeatedQuery& batch, const InterruptCheck& check) {
+    const std::size_t size = batch.n_queries * batch.k;
     std::vector<double> distances(size);
     std::vector<Id> ids(size);
-    std::vector<SearchCounters> counters(ask.n_queries);
-    search(ask.request(), {distances.data(), ids.data(), counters.data()}, check);
+    std::vector<SearchCounters> counters(batch.n_queries);
+    search(batch.request(), {distances.data(), ids.data(), counters.data()}, check);
     bool right = true;
-    for (std::size_t q = 0; q < ask.n_queries; ++q) {
+    for (std::size_t q = 0; q < batch.n_queries; ++q) {
         std::vector<Neighbour> found;
-        for (std::size_t i = q * ask.k; i < (q + 1) * ask.k; ++i) {
+        for (std::size_t i = q * batch.k; i < (q + 1) * batch.k; ++i) {
             found.push_back({distances[i], ids[i]});
         }
-        right = right && are_first(found, ask.c, ask.k);
+        right = right && are_first(found, batch.c, batch.k);
     }
     return right;
 }
 
-bool range_is_right(const Ask& ask, const InterruptCheck& check) {
-    std::vector<SearchCounters> counters(ask.n_queries);
-    SearchRequest request = ask.request();
-    request.radii = ask.radii.data();
-    request.options.limit = ask.c.n;
+bool range_is_right(const RepeatedQuery& batch, const InterruptCheck& check) {
+    std::vector<SearchCounters> counters(batch.n_queries);
+    SearchRequest request = batch.request();
+    request.radii = batch.radii.data();
+    request.options.limit = batch.c.n;
     const auto within = range_search(request, counters.data(), check);
-    const auto is_within = [&](const Neighbour& one) { return one.distance <= ask.radius; };
-    const auto n = std::count_if(ask.c.expected.begin(), ask.c.expected.end(), is_within);
+    const auto is_within = [&](const Neighbour& row) { return row.distance <= batch.radius; };
+    const auto n = std::count_if(batch.c.expected.begin(), batch.c.expected.end(), is_within);
     return std::all_of(within.begin(), within.end(), [&](const std::vector<Neighbour>& found) {
-        return are_first(found, ask.c, static_cast<std::size_t>(n));
+        return are_first(found, batch.c, static_cast<std::size_t>(n));
     });
 }
 
-Ask ask_for(const Case& c, Method method, std::size_t threads, std::size_t k,
-            std::size_t n_queries) {
-    Ask ask{.c = c,
-            .method = method,
-            .threads = threads,
-            .k = k,
-            .n_queries = n_queries,
-            .radius = c.expected[std::min(c.n - 1, 3 * k)].distance};
-    ask.repeat_query();
-    return ask;
+RepeatedQuery repeated_query(const Case& c, Method method, std::size_t threads, std::size_t k,
+                             std::size_t n_queries) {
+    RepeatedQuery batch{.c = c,
+                        .method = method,
+                        .threads = threads,
+                        .k = k,
+                        .n_queries = n_queries,
+                        .radius = c.expected[std::min(c.n - 1, 3 * k)].distance};
+    batch.repeat_query();
+    return batch;
 }
 
 const InterruptCheck never = [] { return false; };
 
-// Bands of other numbers and widths than those of the search that is interrupted: whatever the two
-// shared would not fit.
+// Has more or fewer bands, of other widths, than the interrupted search: scratch memory that the
+// two shared would not fit.
 void test_searches_inside_searches() {
     Rng rng(14);
     const Case outer = make_case(rng, find_costs("any"), any_codes, 30000, 32,
                                  {{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13}});
     const Case inner = make_case(rng, find_costs("whole numbers"), approaching, 500, 65,
                                  draw_layout(rng, 65, 9, 9));
-    const Ask asked_inside = ask_for(inner, Method::probe, 1, 20, 1);
+    const RepeatedQuery asked_inside = repeated_query(inner, Method::probe, 1, 20, 1);
     for (const Method method : {Method::probe, Method::automatic}) {
-        const Ask ask = ask_for(outer, method, 1, 10, 300);
+        const RepeatedQuery batch = repeated_query(outer, method, 1, 10, 300);
         std::size_t inside = 0;
         bool right = true;
         const InterruptCheck search_inside = [&] {
@@ -154,14 +154,14 @@ void test_searches_inside_searches() {
                     range_is_right(asked_inside, never);
             return false;
         };
-        CHECK(search_is_right(ask, search_inside), "a search that was interrupted");
-        CHECK(range_is_right(ask, search_inside), "a range search that was interrupted");
+        CHECK(search_is_right(batch, search_inside), "a search that was interrupted");
+        CHECK(range_is_right(batch, search_inside), "a range search that was interrupted");
         CHECK(right && inside > 3, inside << " searches inside others");
     }
 }
 
-// The n-th allocation fails, for every n until the search needs fewer. What comes next, another
-// search with other bands on the same thread, is right.
+// Lets the n-th allocation fail, for every n until the search needs fewer. The next search, with
+// other bands on the same thread, must be right.
 void test_failing_allocations() {
     Rng rng(15);
     const Case first =
@@ -170,8 +170,8 @@ void test_failing_allocations() {
                                 draw_layout(rng, 16, 3, 4));
     for (const Method method : {Method::probe, Method::automatic, Method::scan}) {
         for (const std::size_t threads : {1, 3}) {
-            const Ask ask = ask_for(first, method, threads, 40, 5);
-            const Ask asked_next = ask_for(next, Method::probe, 1, 10, 1);
+            const RepeatedQuery batch = repeated_query(first, method, threads, 40, 5);
+            const RepeatedQuery asked_next = repeated_query(next, Method::probe, 1, 10, 1);
             for (const auto is_right : {search_is_right, range_is_right}) {
                 bool failed = true;
                 for (long long n = 0; failed; ++n) {
@@ -179,7 +179,7 @@ void test_failing_allocations() {
                     bool right = false;
                     allocations_left = n;
                     try {
-                        right = is_right(ask, never);
+                        right = is_right(batch, never);
                         allocations_left = -1;
                     } catch (const std::bad_alloc&) {
                         allocations_left = -1;

@@ -1,4 +1,4 @@
-// Rows by id, and masks of rows.
+// Tests masks of rows, and finding rows by id.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -43,11 +43,11 @@ std::vector<Id> ids_of(Rng& rng, std::size_t rows, std::size_t kind) {
     if (kind == 4) {
         for (Id& id : ids) id = (id << 40) - 1;  // beyond 32 bits
     }
-    if (kind == 5 && rows > 1) ids[0] = ids[1];  // twice the same, in place of another
+    if (kind == 5 && rows > 1) ids[0] = ids[1];  // a duplicate, and a gap
     return ids;
 }
 
-// By all three ways to store ids, from any row on.
+// Checks all three ways to store ids, from any row on.
 void check_ids_below(Rng& rng, std::size_t n) {
     const std::size_t first = pick(rng, 3);
     std::vector<Id> wide(first + n);
@@ -93,7 +93,8 @@ void test_row_masks() {
                 check_mask(mask, denied, "with more");
                 check_mask(before, before_denied, "the one it was made from");
             }
-            // From masks, whose bits beyond the last row mean nothing; exactly as long as promised.
+            // From masks of exactly the required length, whose bits beyond the last row are
+            // ignored.
             std::shared_ptr<std::uint32_t[]> masks(new std::uint32_t[blocks_of(rows)]());
             for (const Row row : denied) masks[row / 32] |= std::uint32_t{1} << row % 32;
             if (rows % 32) masks[rows / 32] |= ~std::uint32_t{0} << rows % 32;
@@ -103,17 +104,18 @@ void test_row_masks() {
             RowMask stored(masks, rows);
             check_mask(stored, denied, "stored");
             CHECK(stored.bytes() == 4 * blocks_of(rows), rows);
-            // Whoever gave the masks may let go of them.
+            // The caller may release the masks.
             masks.reset();
             const auto last = static_cast<Row>(rows - 1);
             denied.insert(last);
             check_mask(stored.denying({&last, 1}), denied, "stored, with more");
         }
     }
-    // Pages without a difference are not stored.
+    // Pages whose rows are all allowed or all denied are not stored.
     const auto first = Row{0};
-    const RowMask one = RowMask::denying_all(100 * page_rows).allowing({&first, 1});
-    CHECK(one.bytes() == page_rows / 8 && one.allowed_rows() == 1, one.bytes());
+    const RowMask one_allowed = RowMask::denying_all(100 * page_rows).allowing({&first, 1});
+    CHECK(one_allowed.bytes() == page_rows / 8 && one_allowed.allowed_rows() == 1,
+          one_allowed.bytes());
     CHECK(RowMask::from_blocks(page_rows + 5, [](std::size_t) { return ~0u; }).bytes() == 0, "");
     CHECK(RowMask::from_blocks(page_rows + 5, [](std::size_t) { return 0u; }).bytes() == 0, "");
 }
@@ -144,8 +146,8 @@ void test_id_lookup() {
     // Damaged: rows that do not exist, and ids that are not in order.
     const std::vector<Id> ids = {-5, Id{1} << 62, 3};
     for (const std::vector<Row>& by_id : {std::vector<Row>{9, 1, 2}, {0, 7, 2}, {2, 1, 0}}) {
-        for (const Id wanted : {Id{0}, Id{3}, (Id{1} << 62) + ((Id{1} << 62) - 1)}) {
-            CHECK(find_row(ids.data(), by_id.data(), 3, wanted) <= 3, wanted);
+        for (const Id id : {Id{0}, Id{3}, (Id{1} << 62) + ((Id{1} << 62) - 1)}) {
+            CHECK(find_row(ids.data(), by_id.data(), 3, id) <= 3, id);
         }
     }
     std::vector<Row> by_id(3);

@@ -1,7 +1,7 @@
-// Tests of the engine, a plain program: scan_test VECTORS.bin [--expect KERNEL]...
+// Tests the engine, in a plain program: scan_test VECTORS.bin [--expect KERNEL]...
 //
-// VECTORS.bin comes from write_vectors.py. Fails if an answer is wrong, if a kernel that was
-// expected did not run, or if a path that the counters tell of was never taken.
+// VECTORS.bin comes from write_vectors.py. Fails if an answer is wrong, if an expected kernel did
+// not run, or if the counters show that a path was never used.
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -16,13 +16,13 @@ class Stopwatch {
 public:
     void lap(const char* what, std::size_t count) {
         const auto now = std::chrono::steady_clock::now();
-        const std::chrono::duration<double> spent = now - since_;
-        since_ = now;
+        const std::chrono::duration<double> spent = now - lap_start_;
+        lap_start_ = now;
         std::cout << what << ": " << count << ", " << spent.count() << " s" << std::endl;
     }
 
 private:
-    std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::time_point lap_start_ = std::chrono::steady_clock::now();
 };
 
 void report(const KernelTally& tally) {
@@ -32,7 +32,7 @@ void report(const KernelTally& tally) {
               << c.rows_scanned << ", rows_scanned_wide " << c.rows_scanned_wide << ", verified "
               << c.verified << ", rescales " << c.rescales << ", capped_entries "
               << c.capped_entries << std::endl;
-    // A path that no case took proves nothing.
+    // A path that no case used proves nothing.
     CHECK(c.rows_scored_directly > 0, tally.kernel);
     CHECK(c.rows_scanned > c.rows_scanned_wide, tally.kernel);
     CHECK(c.rows_scanned_wide > 0, tally.kernel);

@@ -1,5 +1,5 @@
-// search() against the answers of bitweigh.reference, bit by bit, in every setup, with bands and
-// without, by every method.
+// Tests search() against the answers of bitweigh.reference, bit by bit, in every setup, with bands
+// and without, by every method.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -21,7 +21,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the vectors are little-endian");
 
-// As write_vectors.py documents it.
+// A case in the format that write_vectors.py documents.
 struct Case {
     std::size_t number;
     std::size_t n_bits;
@@ -46,8 +46,8 @@ public:
 
     template <class Value>
     std::vector<Value> read(std::size_t n) {
-        const std::size_t left = (bytes_.size() - at_) / sizeof(Value);
-        if (n > left) throw std::runtime_error("the vectors end early");
+        const std::size_t n_left = (bytes_.size() - at_) / sizeof(Value);
+        if (n > n_left) throw std::runtime_error("the vectors end early");
         std::vector<Value> values(n);
         if (n) std::memcpy(values.data(), bytes_.data() + at_, n * sizeof(Value));
         at_ += n * sizeof(Value);
@@ -77,8 +77,8 @@ Case read_case(Reader& reader, std::size_t number) {
     return c;
 }
 
-// The rows of a case cut into segments, uneven and, where rows are few, empty ones. With `banded`
-// about half of them have bands, at least one has.
+// The rows of a case cut into segments of uneven size, some of them empty if there are few rows.
+// With `banded` about half of them, and at least one, have bands.
 class Segments {
 public:
     Segments(const Case& c, std::size_t parts, bool banded) {
@@ -113,8 +113,8 @@ struct Setup {
     Tuning tuning;
 };
 
-// A short warm-up leaves most rows of the small cases to the kernel; short rounds of probing make
-// many of them.
+// A short warm-up leaves most rows of the small cases to the kernel; short rounds of probing lead
+// to many rounds.
 constexpr Setup setups[] = {
     {"default", {}},
     {"short warm-up", {.warm_up_rows = 32, .warm_up_per_k = 1}},
@@ -172,10 +172,10 @@ std::string first_difference(const Run& run, const std::vector<double>& distance
     return out.str();
 }
 
-// Searches, checks the answer and returns what all queries did together.
+// Searches, checks the answer and returns the counters of all queries together.
 SearchCounters check_search(const Run& run) {
     const Case& c = run.c;
-    // Nothing that could pass for an answer, and one place more than there is room for.
+    // Filled with values that are no answer, and one element longer than the answer.
     std::vector<double> distances(c.n_queries * c.k + 1, -12345.0);
     std::vector<Id> ids(c.n_queries * c.k + 1, -12345);
     std::vector<SearchCounters> counters(c.n_queries);
@@ -195,16 +195,16 @@ SearchCounters check_search(const Run& run) {
     CHECK(equal, run.text() << ": " << first_difference(run, distances, ids));
 
     SearchCounters all;
-    for (const SearchCounters& one : counters) {
+    for (const SearchCounters& query : counters) {
         if (!run.probes()) {
-            CHECK(one.rows_scored_directly + one.rows_scanned >= c.n, run.text());
-            CHECK(one.rows_scanned <= c.n, run.text());
-            CHECK(one.probes == 0 && one.duplicates == 0, run.text());
+            CHECK(query.rows_scored_directly + query.rows_scanned >= c.n, run.text());
+            CHECK(query.rows_scanned <= c.n, run.text());
+            CHECK(query.probes == 0 && query.duplicates == 0, run.text());
         }
-        CHECK(run.method != Method::probe || one.fallbacks == 0, run.text());
-        CHECK(one.rows_scanned_wide <= one.rows_scanned, run.text());
-        CHECK(one.verified <= one.rows_scanned, run.text());
-        all.add(one);
+        CHECK(run.method != Method::probe || query.fallbacks == 0, run.text());
+        CHECK(query.rows_scanned_wide <= query.rows_scanned, run.text());
+        CHECK(query.verified <= query.rows_scanned, run.text());
+        all.add(query);
     }
     return all;
 }
@@ -227,7 +227,7 @@ void check_setup(const Case& c, const Setup& setup, std::size_t threads,
         ++tallies[i].searches;
         tallies[i].counters.add(counters);
         if (!first) first = counters;
-        // All kernels report the same rows; several threads hurry each other along.
+        // All kernels report the same rows; with several threads counts depend on their timing.
         CHECK(threads > 1 || same(counters, *first), run.text());
     }
 }

@@ -1,4 +1,4 @@
-// Sets of segments against lists of rows: where an id is, what removing leaves, what filters allow.
+// Tests sets of segments against lists of rows: lookups, removals and filters.
 #include "engine/rows/segment_set.h"
 
 #include <algorithm>
@@ -22,26 +22,26 @@ namespace {
 
 constexpr std::size_t n_bits = 8;
 
-// A set, and which ids each of its segments has left, by row: -1 for those removed or filtered out.
+// A set, and the ids of each of its segments by row: -1 for rows removed or filtered out.
 struct Model {
     std::vector<SegmentSet::Member> members;
     std::vector<std::vector<Id>> ids;
 
-    std::optional<RowLocation> find(Id wanted) const {
+    std::optional<RowLocation> find(Id id) const {
         for (std::size_t s = 0; s < ids.size(); ++s) {
-            const auto at = std::find(ids[s].begin(), ids[s].end(), wanted);
-            if (wanted >= 0 && at != ids[s].end()) {
+            const auto at = std::find(ids[s].begin(), ids[s].end(), id);
+            if (id >= 0 && at != ids[s].end()) {
                 return RowLocation{s, static_cast<Row>(at - ids[s].begin())};
             }
         }
         return std::nullopt;
     }
     Model without(const std::set<Id>& gone) const {
-        Model left = *this;
-        for (auto& rows : left.ids) {
+        Model remaining = *this;
+        for (auto& rows : remaining.ids) {
             for (Id& id : rows) id = gone.contains(id) ? -1 : id;
         }
-        return left;
+        return remaining;
     }
     std::set<Id> all_ids() const {
         std::set<Id> all;
@@ -51,7 +51,7 @@ struct Model {
     }
 };
 
-// Segments of every way to store ids; no id is in two of them.
+// Segments with every way to store ids; no id is in two of them.
 Model draw_model(Rng& rng, std::size_t n_segments, std::size_t max_rows) {
     Model model;
     Id next = static_cast<Id>(pick(rng, 40));
@@ -75,7 +75,7 @@ Model draw_model(Rng& rng, std::size_t n_segments, std::size_t max_rows) {
     return model;
 }
 
-// Ids of the model, and of others.
+// Ids of the model, and other ids.
 std::vector<Id> draw_ids(Rng& rng, const Model& model, std::size_t n) {
     const std::set<Id> all = model.all_ids();
     const std::vector<Id> known(all.begin(), all.end());
@@ -87,7 +87,7 @@ std::vector<Id> draw_ids(Rng& rng, const Model& model, std::size_t n) {
     return drawn;
 }
 
-// Whether exactly the rows of the model are allowed, by every part of the set that says so.
+// Whether exactly the rows of the model are allowed, by every member of the set that shows it.
 bool is_right(const SegmentSet& set, const Model& model) {
     if (set.segments().size() != model.ids.size()) return false;
     bool right = true;
@@ -110,7 +110,7 @@ bool is_right(const SegmentSet& set, const Model& model) {
     return right;
 }
 
-// A filtered set lists the blocks that have allowed rows where those are few, and only there.
+// Whether a filtered set lists the blocks with allowed rows exactly where those are few.
 bool lists_are_right(const SegmentSet& set, const Model& model) {
     bool right = true;
     for (std::size_t s = 0; s < model.ids.size(); ++s) {
@@ -144,7 +144,7 @@ Model check_removal(Rng& rng, const SegmentSet& set, const Model& model) {
     const std::vector<Id> ids = draw_ids(rng, model, pick(rng, 20));
     Checkpoint checkpoint = uninterrupted();
     Removal removal = set.remove(ids, checkpoint);
-    Model left = model.without({ids.begin(), ids.end()});
+    Model remaining = model.without({ids.begin(), ids.end()});
     std::optional<std::size_t> missing;
     for (std::size_t i = ids.size(); i-- > 0;) {
         if (!model.find(ids[i])) missing = i;
@@ -153,16 +153,17 @@ Model check_removal(Rng& rng, const SegmentSet& set, const Model& model) {
     std::vector<std::size_t> changed;
     for (Removal::Change& change : removal.changes) {
         changed.push_back(change.segment);
-        left.members[change.segment].mask = std::make_shared<const RowMask>(std::move(change.mask));
+        remaining.members[change.segment].mask =
+            std::make_shared<const RowMask>(std::move(change.mask));
     }
     std::vector<std::size_t> expected;
     for (std::size_t s = 0; s < model.ids.size(); ++s) {
-        if (left.ids[s] != model.ids[s]) expected.push_back(s);
+        if (remaining.ids[s] != model.ids[s]) expected.push_back(s);
     }
     CHECK(changed == expected, "segments that change");
-    CHECK(is_right(SegmentSet(left.members), left), "what is left");
+    CHECK(is_right(SegmentSet(remaining.members), remaining), "remaining rows");
     CHECK(is_right(set, model), "the set it was made from");
-    return left;
+    return remaining;
 }
 
 void check_filter(Rng& rng, const SegmentSet& set, const Model& model) {
@@ -178,7 +179,7 @@ void check_filter(Rng& rng, const SegmentSet& set, const Model& model) {
             named.insert(ids.begin(), ids.end());
             return set.filtered_by_ids(ids, kind, checkpoint);
         }
-        // Often they end within a block. What lies beyond them is set, so that reading it would
+        // Flags often end within a block. The bytes beyond them are set, so that reading them would
         // show.
         const auto some_id = static_cast<std::size_t>(draw_ids(rng, model, 1)[0]);
         const std::size_t n_flags = std::min<std::size_t>(some_id, 2500);
@@ -195,11 +196,12 @@ void check_filter(Rng& rng, const SegmentSet& set, const Model& model) {
     for (const Id id : all) {
         if (named.contains(id) == deny) gone.insert(id);
     }
-    const Model left = model.without(gone);
-    CHECK(is_right(filtered, left), (deny ? "deny " : "allow ") << named.size() << " ids");
-    CHECK(lists_are_right(filtered, left), (deny ? "deny " : "allow ") << named.size() << " ids");
+    const Model remaining = model.without(gone);
+    CHECK(is_right(filtered, remaining), (deny ? "deny " : "allow ") << named.size() << " ids");
+    CHECK(lists_are_right(filtered, remaining), (deny ? "deny " : "allow ")
+                                                    << named.size() << " ids");
     CHECK(is_right(set, model), "the set it was made from");
-    check_lookups(rng, filtered, left);
+    check_lookups(rng, filtered, remaining);
 }
 
 void test_random_lives() {
@@ -230,7 +232,7 @@ void test_masks_must_fit_their_segments() {
     CHECK(refused, "a mask of too many rows");
 }
 
-// Of many rows a few ids touch a few pages.
+// In a segment of many rows a few ids change only a few pages.
 void test_filters_by_ids_store_what_they_name() {
     constexpr std::size_t rows = 40 * RowMaskView::page_blocks * block_rows;
     Segment segment{};

@@ -1,6 +1,5 @@
-// What stress_test.cpp searches: states that never change, one after the other, as an index makes
-// them by sets of segments. Beside its set each state knows by row what it holds, which answers are
-// checked against.
+// The states that stress_test.cpp searches: immutable sets of segments that replace each other, as
+// in an index. Each state also has its rows in a plain form, which answers are checked against.
 #pragma once
 
 #include <algorithm>
@@ -25,18 +24,18 @@ namespace bitweigh::test {
 inline constexpr std::size_t max_parts = 5;
 inline constexpr std::size_t page_rows = RowMaskView::page_blocks * block_rows;
 
-// What all states of a round have in common.
+// The format shared by all states of a round.
 struct Format {
     std::size_t n_bits;
     BitOrder order;
-    bool large;  // the first segment has more than one page of masks, and is never dropped
+    bool large;  // Whether the first segment, never dropped, has more than one page of masks.
 };
 
-// A segment as one state has it. Another state may share any of this.
+// A segment as one state has it. Other states may share any of this.
 struct Part {
     std::shared_ptr<const BandedSegment> arrays;
     SegmentSet::Member member;
-    std::shared_ptr<const std::vector<char>> gone;  // by row: removed or filtered out
+    std::shared_ptr<const std::vector<char>> gone;  // Flags by row: removed or filtered out.
 
     std::size_t rows() const { return arrays->ids().size(); }
 };
@@ -50,7 +49,7 @@ inline std::vector<SegmentSet::Member> members_of(const std::vector<Part>& parts
 class State {
 public:
     explicit State(std::vector<Part> parts) : State(parts, SegmentSet(members_of(parts))) {}
-    // `set` is a filtered one, and the members of parts are not its.
+    // `set` is filtered: its masks are not those of the parts' members.
     State(std::vector<Part> parts, SegmentSet set)
         : parts_(std::move(parts)), set_(std::move(set)) {}
 
@@ -67,7 +66,7 @@ private:
     SegmentSet set_;
 };
 
-// The newest state: as much of an index as searches and the writer share.
+// The newest state, shared by searches and the writer.
 class Newest {
 public:
     std::shared_ptr<const State> get() const {
@@ -84,18 +83,18 @@ private:
     std::shared_ptr<const State> state_ = std::make_shared<const State>(std::vector<Part>());
 };
 
-// Adds those of the part's rows that is_gone(row) names.
+// Marks the rows of the part for which is_gone(row) is true.
 template <class IsGone>
-void let_go(Part& part, IsGone is_gone) {
+void mark_gone(Part& part, IsGone is_gone) {
     std::vector<char> gone = *part.gone;
     for (std::size_t row = 0; row < gone.size(); ++row) gone[row] = gone[row] || is_gone(row);
     part.gone = std::make_shared<const std::vector<char>>(std::move(gone));
 }
 
-// The part with each row left only with a chance of so many thousandths, by stored masks as a saved
-// index has them.
+// Returns the part with each row kept with a chance of `chance` thousandths, denied by stored masks
+// as a saved index has them.
 inline Part thinned(Part part, Rng& rng, std::size_t chance) {
-    let_go(part, [&](std::size_t) { return pick(rng, 999) >= chance; });
+    mark_gone(part, [&](std::size_t) { return pick(rng, 999) >= chance; });
     std::shared_ptr<std::uint32_t[]> masks(new std::uint32_t[blocks_of(part.rows())]());
     for (std::size_t row = 0; row < part.rows(); ++row) {
         masks[row / block_rows] |= std::uint32_t{(*part.gone)[row] != 0} << row % block_rows;
@@ -104,7 +103,7 @@ inline Part thinned(Part part, Rng& rng, std::size_t chance) {
     return part;
 }
 
-// The state as a filter leaves it, which names each row with a chance of so many thousandths.
+// Returns the state with a filter, which names each row with a chance of `chance` thousandths.
 inline std::shared_ptr<const State> filtered(const State& state, Rng& rng, std::size_t chance) {
     std::vector<Part> parts = state.parts();
     const FilterKind kind = pick(rng, 1) ? FilterKind::allow : FilterKind::deny;
@@ -113,7 +112,7 @@ inline std::shared_ptr<const State> filtered(const State& state, Rng& rng, std::
         std::vector<std::uint8_t> flags(pick(rng, 2 * page_rows));
         for (std::uint8_t& flag : flags) flag = pick(rng, 999) < chance;
         for (Part& part : parts) {
-            let_go(part, [&](std::size_t row) {
+            mark_gone(part, [&](std::size_t row) {
                 const auto id = static_cast<std::size_t>(part.arrays->ids()[row]);
                 const bool named = id < flags.size() && flags[id];
                 return named == (kind == FilterKind::deny);
@@ -125,8 +124,8 @@ inline std::shared_ptr<const State> filtered(const State& state, Rng& rng, std::
     std::vector<Id> ids = {Id{1} << 60};  // which no state has
     for (Part& part : parts) {
         const std::vector<char> was_gone = *part.gone;
-        let_go(part, [&](std::size_t row) {
-            // Of the rows that are gone few are named: each is looked up.
+        mark_gone(part, [&](std::size_t row) {
+            // Few of the rows that are gone are named: looking them up takes time.
             const bool named = pick(rng, was_gone[row] ? 99'999 : 999) < chance;
             if (named) ids.push_back(part.arrays->ids()[row]);
             return named == (kind == FilterKind::deny);
@@ -137,7 +136,7 @@ inline std::shared_ptr<const State> filtered(const State& state, Rng& rng, std::
                                          state.set().filtered_by_ids(ids, kind, checkpoint));
 }
 
-// Makes one state after the other.
+// Replaces one state by the next.
 class Writer {
 public:
     Writer(const Format& format, Newest& newest, std::uint64_t seed)
@@ -165,7 +164,7 @@ public:
     std::size_t states = 0;
 
 private:
-    // A few rows of any parts; some may be gone already.
+    // Removes a few rows of any parts; some may be gone already.
     void remove(const SegmentSet& set, std::vector<Part>& parts) {
         std::vector<Id> ids;
         std::vector<std::set<std::size_t>> rows(parts.size());
@@ -181,7 +180,7 @@ private:
         Checkpoint checkpoint = uninterrupted();
         Removal removal = set.remove(ids, checkpoint);
         if (removal.missing.has_value() != has_missing) {
-            throw std::logic_error("a removal is wrong about which ids there are");
+            throw std::logic_error("a removal reports wrongly whether an id is missing");
         }
         for (Removal::Change& change : removal.changes) {
             parts[change.segment].member.mask =
@@ -189,7 +188,7 @@ private:
         }
         for (std::size_t number = 0; number < parts.size(); ++number) {
             if (rows[number].empty()) continue;
-            let_go(parts[number], [&](std::size_t row) { return rows[number].contains(row); });
+            mark_gone(parts[number], [&](std::size_t row) { return rows[number].contains(row); });
         }
     }
 
@@ -208,14 +207,14 @@ private:
         if (!counted) std::shuffle(ids.begin(), ids.end(), rng_);
         Layout layout;
         if (pick(rng_, 3)) layout = draw_layout(rng_, format_.n_bits, 4, 7);
-        // Counted ids leave the rows no other order than theirs.
+        // Rows with counted ids cannot be reordered.
         const bool own_order = counted || pick(rng_, 1) == 1;
         Part part;
         part.arrays = std::make_shared<const BandedSegment>(
             codes, ids, format_.n_bits, format_.order, std::move(layout), own_order, counted);
         part.member.segment = shared_view(part.arrays);
         part.gone = std::make_shared<const std::vector<char>>(rows);
-        // Where rows are many few are left, so that answers are soon computed.
+        // Of many rows only a few are kept, so that expected answers are computed quickly.
         if (rows > page_rows) return thinned(part, rng_, 20);
         return pick(rng_, 1) ? part : thinned(part, rng_, 900);
     }

@@ -1,7 +1,7 @@
-// Threads that search while another replaces what they search, a program of its own: `stress_test
-// SECONDS`. Every answer must be that of the state it was asked of, by the definition.
+// Tests threads that search while another thread replaces the state, in a separate program:
+// `stress_test SECONDS`. Every answer must be that of the state searched, by the definition.
 //
-// That nobody writes what others read only shows under a thread sanitizer.
+// A write to memory that other threads read shows only under a thread sanitizer.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -53,11 +53,11 @@ constexpr Tuning tunings[] = {
 struct Tally {
     std::size_t searches = 0;
     std::size_t range_searches = 0;
-    std::size_t refused = 0;   // range searches that found too much
-    std::size_t filtered = 0;  // of either kind
-    std::size_t listed = 0;    // segments in those whose blocks were listed
-    std::size_t large = 0;     // of either kind, over more than a page of rows
-    std::size_t outlived = 0;  // of either kind, when another state was the newest already
+    std::size_t refused = 0;   // Range searches with more rows than the limit.
+    std::size_t filtered = 0;  // Filtered searches of either kind.
+    std::size_t listed = 0;    // Segments of filtered searches whose blocks were listed.
+    std::size_t large = 0;     // Searches of either kind over more than a page of rows.
+    std::size_t outlived = 0;  // Searches of either kind in a state no longer the newest.
     SearchCounters counters;
 
     void add(const Tally& other) {
@@ -77,13 +77,13 @@ bool are_same(const Neighbour& a, const Neighbour& b) {
            a.id == b.id;
 }
 
-// Searches the newest state, or goes on with the one it has.
+// Searches the newest state, or the state it already has.
 class Searcher {
 public:
     Searcher(const Format& format, const Newest& newest, std::uint64_t seed)
         : format_(format), newest_(newest), rng_(seed) {}
 
-    // What is wrong with the answer; empty if nothing is.
+    // The error found in the answer; empty if there is none.
     std::string step() {
         if (!held_ || pick(rng_, 2)) held_ = newest_.get();
         const std::shared_ptr<const State> state = pick(rng_, 2) ? held_ : filtered_state();
@@ -109,7 +109,7 @@ public:
 private:
     void draw_costs() {
         costs_.resize((1 + pick(rng_, 3)) * format_.n_bits * 2);
-        // Whole numbers make ties, which ids decide.
+        // Whole numbers lead to ties, which ids decide.
         const bool whole = pick(rng_, 1) == 1;
         for (double& cost : costs_) {
             cost = static_cast<double>(pick(rng_, 1 << 20)) / (1 << 17) - 4.0;
@@ -192,8 +192,8 @@ private:
             expected.resize(n);
             expected.resize(request.k, {padding_distance, padding_id});
             for (std::size_t i = 0; i < request.k; ++i) {
-                const std::size_t place = q * request.k + i;
-                right &= are_same({found[place], ids[place]}, expected[i]);
+                const std::size_t index = q * request.k + i;
+                right &= are_same({found[index], ids[index]}, expected[i]);
             }
         }
         return right;
@@ -203,23 +203,23 @@ private:
         ++tally.range_searches;
         std::vector<double> radii;
         std::vector<std::vector<Neighbour>> expected;
-        std::size_t most = 0;
+        std::size_t max_rows = 0;
         for (std::size_t q = 0; q < request.n_queries; ++q) {
             std::vector<Neighbour> all = distances(state, costs_of(q));
             radii.push_back(0.0);
             if (!all.empty()) {
-                // That of some row, so that it is met exactly.
-                const std::size_t place = pick(rng_, std::min<std::size_t>(all.size(), 300) - 1);
-                const auto at = all.begin() + static_cast<std::ptrdiff_t>(place);
+                // The distance of a row, so that the radius is reached exactly.
+                const std::size_t nth = pick(rng_, std::min<std::size_t>(all.size(), 300) - 1);
+                const auto at = all.begin() + static_cast<std::ptrdiff_t>(nth);
                 std::nth_element(all.begin(), at, all.end(), nearer);
                 radii.back() = at->distance;
             }
-            std::erase_if(all, [&](const Neighbour& one) { return one.distance > radii.back(); });
+            std::erase_if(all, [&](const Neighbour& row) { return row.distance > radii.back(); });
             std::sort(all.begin(), all.end(), nearer);
-            most = std::max(most, all.size());
+            max_rows = std::max(max_rows, all.size());
             expected.push_back(std::move(all));
         }
-        const std::size_t limit = pick(rng_, 3) ? most : most / 2;
+        const std::size_t limit = pick(rng_, 3) ? max_rows : max_rows / 2;
         std::vector<SearchCounters> counters(request.n_queries);
         request.radii = radii.data();
         request.options.limit = limit;
@@ -228,7 +228,7 @@ private:
             const auto are_all_same = [](const auto& a, const auto& b) {
                 return std::equal(a.begin(), a.end(), b.begin(), b.end(), are_same);
             };
-            return most <= limit &&
+            return max_rows <= limit &&
                    std::equal(found.begin(), found.end(), expected.begin(), are_all_same);
         } catch (const TooManyRows& error) {
             ++tally.refused;
@@ -243,7 +243,7 @@ private:
     std::vector<double> costs_;
 };
 
-// One format, for some seconds. The first thread that fails ends it.
+// Runs one format for a number of seconds. The first thread that fails ends it.
 class Round {
 public:
     explicit Round(const Format& format) : writer_(format, newest_, format.n_bits) {
@@ -269,7 +269,7 @@ public:
         for (std::thread& thread : threads) thread.join();
     }
 
-    // Once it has run.
+    // Valid after the run.
     const std::vector<std::string>& wrong() const { return wrong_; }
     std::size_t states() const { return writer_.states; }
     Tally tally() const {
@@ -299,11 +299,11 @@ private:
     Writer writer_;
     std::vector<Searcher> searchers_;
     std::atomic<bool> over_ = false;
-    std::mutex mutex_;  // guards what follows
+    std::mutex mutex_;  // Guard of the members below.
     std::vector<std::string> wrong_;
 };
 
-// A path that no search took proves nothing.
+// A path that no search used proves nothing.
 void check_reached(const Tally& tally, std::size_t states) {
     const SearchCounters& counters = tally.counters;
     std::cout << tally.searches << " searches and " << tally.range_searches << " range searches, "

@@ -1,5 +1,5 @@
-// The K nearest: kth_smallest against std::nth_element, TopK against a sorted list, also where rows
-// are offered again and again.
+// Tests kth_smallest against std::nth_element, and TopK against a sorted list, also where rows are
+// offered repeatedly.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Numbers of which about `distinct` differ, now and then rising or falling.
+// About `distinct` different numbers, sometimes rising or falling.
 std::vector<double> make_values(Rng& rng, std::size_t n, std::size_t distinct) {
     std::vector<double> values(n);
     for (double& value : values) value = static_cast<double>(pick(rng, distinct - 1)) - 5.0;
@@ -34,15 +34,14 @@ void check_kth(std::vector<double> values, std::size_t k) {
     std::nth_element(expected.begin(), kth, expected.end());
     const double found = kth_smallest(values.data(), values.size(), k);
     CHECK(found == *kth, "n " << values.size() << " k " << k << ": " << found << ", not " << *kth);
-    // Reordered, nothing lost.
+    // The values are reordered, but none is lost.
     std::sort(values.begin(), values.end());
     std::sort(expected.begin(), expected.end());
     CHECK(values == expected, "n " << values.size() << " k " << k);
 }
 
-// Values that rise and fall, as distances along ordered codes do. First, middle and last are
-// extremes then: a selection that trusted them would take quadratic time, which for these sizes is
-// hours.
+// Values that rise and fall, as distances along ordered codes do. Their first, middle and last are
+// extremes: a selection that used them as pivots would take quadratic time, hours for these sizes.
 void check_orders_that_fool_a_pivot() {
     constexpr std::size_t n = 1'000'000;
     std::vector<double> pipe(n);
@@ -73,7 +72,7 @@ void check_top_k(const std::vector<Neighbour>& neighbours, std::size_t k, double
         const double distance = neighbours[i].distance;
         if (distance <= top.worst()) top.offer(make_entry(neighbours[i]));
         sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), distance), distance);
-        // Only falls, and never below the K-th best of what was seen, unless told from outside.
+        // `worst` only falls, and never below the K-th best seen, except to the bound from outside.
         const double kth = sorted.size() < k ? infinity : sorted[k - 1];
         follows &= top.worst() <= worst && (top.worst() >= kth || i >= bound_at);
         worst = top.worst();
@@ -93,7 +92,7 @@ void check_top_k(const std::vector<Neighbour>& neighbours, std::size_t k, double
     CHECK(top.take_sorted().empty(), "n " << neighbours.size() << " k " << k);
 }
 
-// Ever nearer entries come: `worst` lags behind the K-th best by K entries at most, to the end.
+// With ever nearer entries, `worst` lags behind the K-th best by at most K entries.
 void check_worst_follows(std::size_t k) {
     TopK<Neighbour> top(k);
     bool follows = true;
@@ -106,8 +105,8 @@ void check_worst_follows(std::size_t k) {
     CHECK(follows, "k " << k);
 }
 
-// Offers each row one to four times, side by side or in any order: the answer is that of each once,
-// and `worst` does not fall below the K-th best of the rows that came.
+// Offers each row one to four times, consecutively or in any order: the answer is the same as for
+// each row once, and `worst` does not fall below the K-th best of the rows offered.
 void check_repeats(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct) {
     std::vector<Id> ids(n);
     std::iota(ids.begin(), ids.end(), Id{0});
@@ -135,7 +134,7 @@ void check_repeats(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct)
     CHECK(follows, "n " << n << " k " << k << " distinct " << distinct);
     const std::size_t again = offers.size() - n;
     CHECK(top.repeats() <= again, top.repeats() << " of " << again);
-    // Nothing was dropped, so every repeat was seen as one.
+    // Nothing was dropped, so every repeat was recognised.
     CHECK(k < n || top.repeats() == again, top.repeats() << " of " << again);
     std::sort(rows.begin(), rows.end(), nearer);
     const std::vector<Neighbour> found = top.take_sorted();
@@ -146,25 +145,25 @@ void check_repeats(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct)
     CHECK(equal, "n " << n << " k " << k << " distinct " << distinct << ": " << found.size());
 }
 
-// Every id is new once, whether they are stored side by side or far apart, in the room for
-// `at_first` and beyond.
+// Every id is new exactly once, whether ids are stored side by side or far apart, within the room
+// reserved for `at_first` ids and beyond.
 template <class Stored>
-void check_seen_ids(Rng& rng, std::size_t most, std::size_t at_first) {
-    const std::vector<Stored> stored(100 * most);
+void check_seen_ids(Rng& rng, std::size_t n_ids, std::size_t at_first) {
+    const std::vector<Stored> stored(100 * n_ids);
     SeenIds seen(at_first);
     for (const std::size_t apart : {1, 64, 97}) {
         std::vector<IdPlace> ids;
-        for (std::size_t i = 0; i < most; ++i) ids.emplace_back(&stored[i * apart]);
+        for (std::size_t i = 0; i < n_ids; ++i) ids.emplace_back(&stored[i * apart]);
         std::shuffle(ids.begin(), ids.end(), rng);
         bool right = true;
         for (const IdPlace id : ids) right &= seen.insert(id) && !seen.insert(id);
         for (const IdPlace id : ids) right &= !seen.insert(id);
-        CHECK(right, most << " ids, " << apart << " apart");
+        CHECK(right, n_ids << " ids, " << apart << " apart");
         seen.clear();
     }
 }
 
-// As std::sort has it, whether distances spread, crowd into a bin, or are all the same.
+// Sorts as std::sort does, whether distances are spread, crowded into a bin, or all the same.
 void check_bucket_sort(Rng& rng, std::size_t n, std::size_t distinct, double outlier) {
     std::vector<Neighbour> entries;
     for (std::size_t i = 0; i < n; ++i) {
@@ -216,10 +215,10 @@ void test_kth_smallest() {
 void test_top_k() {
     for (const std::size_t k : {1, 2, 3, 4, 5, 10, 100}) check_worst_follows(k);
     Rng rng(3);
-    for (const std::size_t most : {1, 2, 3, 15, 16, 150, 1500}) {
-        for (const std::size_t at_first : {std::size_t{0}, most / 3, most}) {
-            check_seen_ids<Id>(rng, most, at_first);
-            check_seen_ids<std::uint32_t>(rng, most, at_first);
+    for (const std::size_t n_ids : {1, 2, 3, 15, 16, 150, 1500}) {
+        for (const std::size_t at_first : {std::size_t{0}, n_ids / 3, n_ids}) {
+            check_seen_ids<Id>(rng, n_ids, at_first);
+            check_seen_ids<std::uint32_t>(rng, n_ids, at_first);
         }
     }
     for (const std::size_t distinct : {1, 2, 5, 30, 1000000}) {
@@ -235,20 +234,20 @@ void test_top_k() {
             std::iota(ids.begin(), ids.end(), Id{0});
             std::shuffle(ids.begin(), ids.end(), rng);
             std::vector<double> values = make_values(rng, n, distinct);
-            // An infinite distance means padding, and no search has one.
+            // An infinite distance means padding and does not occur in a search.
             std::replace(values.begin(), values.end(), infinity, 1e300);
             std::vector<Neighbour> neighbours(n);
             for (std::size_t i = 0; i < n; ++i) neighbours[i] = {values[i], ids[i]};
 
-            // The sharpest bound that may come from outside, and none.
+            // The sharpest bound that may come from outside, and no bound.
             double bound = infinity;
             if (k <= n) bound = kth_smallest(values.data(), n, k);
             std::vector<Id> stored(n);
             std::iota(stored.begin(), stored.end(), Id{0});
-            const auto as_candidate = [&](const Neighbour& one) {
-                return Candidate{one.distance, IdPlace(&stored[static_cast<std::size_t>(one.id)])};
+            const auto as_candidate = [&](const Neighbour& row) {
+                return Candidate{row.distance, IdPlace(&stored[static_cast<std::size_t>(row.id)])};
             };
-            const auto as_neighbour = [](const Neighbour& one) { return one; };
+            const auto as_neighbour = [](const Neighbour& row) { return row; };
             for (const std::size_t bound_at : {std::size_t{0}, n / 2, n}) {
                 check_top_k<Neighbour>(neighbours, k, bound, bound_at, as_neighbour);
                 check_top_k<Candidate>(neighbours, k, bound, bound_at, as_candidate);

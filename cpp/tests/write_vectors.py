@@ -31,7 +31,7 @@ from bitweigh.typing import BitOrder
 MAGIC = b"BWVEC001"
 BITS = (1, 7, 8, 31, 33, 63, 64, 65, 96, 127, 128, 200, 256, 257, 300, 520, 1024, 2048)
 ROWS = (1, 31, 32, 33, 127, 128, 129, 500, 2000)
-# Long codes make large files: rows and neighbours of the few cases there are.
+# Rows and neighbours of the cases with long codes: few, since these make large files.
 LONGEST = 8192
 LONGEST_CASES = ((1, 1), (129, 5), (500, 3))
 # More queries than one tile holds, so that threads take several tiles: bits, rows, k, queries.
@@ -58,7 +58,7 @@ def _signs(rng: Rng, n_bits: int) -> Costs:
 
 
 def _cancelling(rng: Rng, n_bits: int) -> Costs:
-    """Huge costs of both signs, the same for 0 and 1: what is left of the rest after rounding."""
+    """Huge costs of both signs, equal for 0 and 1, so that the other costs are rounded."""
     huge = float(rng.choice([1e12, 1e15, 1e16])) * rng.permutation(np.arange(n_bits) % 2 * 2 - 1)
     return rng.standard_normal((n_bits, 2)) + huge[:, np.newaxis]
 
@@ -101,12 +101,12 @@ def _random_bits(rng: Rng, n: int, costs: Costs) -> Bits:
 
 
 def _repeated_bits(rng: Rng, n: int, costs: Costs) -> Bits:
-    """Every code several times over."""
+    """Random codes, most of them repeated."""
     return _random_bits(rng, n // 5 + 1, costs)[rng.integers(0, n // 5 + 1, n)]
 
 
 def _approaching_bits(rng: Rng, n: int, costs: Costs) -> Bits:
-    """From far to near, as the first query sees it: the bound falls during the scan."""
+    """Codes from far to near for the first query: the bound falls during the scan."""
     nearest = (costs[0, :, 1] < costs[0, :, 0]).astype(np.uint8)
     wrong = rng.random((n, len(nearest))) < np.linspace(0.9, 0.02, n)[:, np.newaxis]
     return nearest ^ wrong
@@ -116,7 +116,7 @@ CODES = (_random_bits, _repeated_bits, _approaching_bits)
 
 
 def _make_ids(rng: Rng, n: int) -> NDArray[np.int64]:
-    """Distinct ids in no order, the smallest and the largest possible among them."""
+    """Distinct ids in random order, including the smallest and the largest possible."""
     ids = np.arange(n, dtype=np.int64) * int(rng.integers(1, 10**9))
     if n > 1:
         ids[-1] = np.iinfo(np.int64).max
@@ -127,8 +127,8 @@ def _shapes() -> Iterator[tuple[int, int, int, int]]:
     """The bits, rows, k and queries of each case."""
     for i, n_bits in enumerate(BITS):
         for j, n in enumerate(ROWS):
-            wanted = (1, 2, 5, 10, n // 3, n, n + 3)
-            yield n_bits, n, max(1, wanted[(i * len(ROWS) + j) % len(wanted)]), 1 + (i + j) % 4
+            ks = (1, 2, 5, 10, n // 3, n, n + 3)
+            yield n_bits, n, max(1, ks[(i * len(ROWS) + j) % len(ks)]), 1 + (i + j) % 4
     for n, k in LONGEST_CASES:
         yield LONGEST, n, k, 2
     for n_bits, n, k, n_queries in MANY_QUERIES:
@@ -136,21 +136,21 @@ def _shapes() -> Iterator[tuple[int, int, int, int]]:
 
 
 def make_cases(rng: Rng) -> Iterator[Case]:
-    """All cases; kinds of costs and codes and bit orders take turns."""
+    """Yield all cases, cycling through kinds of costs, kinds of codes and bit orders."""
     kind = 0
     for number, (n_bits, n, k, n_queries) in enumerate(_shapes()):
         costs = np.empty((n_queries, n_bits, 2))
         for query in range(n_queries):
             costs[query] = COSTS[kind % len(COSTS)](rng, n_bits)
             kind += 1
-        # Independent turns: every kind of code meets every number of rows and bits, and order.
+        # Independent cycles, so that every kind of code occurs with every shape and bit order.
         bits = CODES[(number + number // len(ROWS)) % len(CODES)](rng, n, costs)
         order: BitOrder = "little" if (number + number // 2) % 2 else "big"
         yield Case(order, bits, _make_ids(rng, n), costs, k)
 
 
 def to_bytes(case: Case) -> bytes:
-    """A case and its answer, as the file holds them."""
+    """Encode a case and its answer in the format of the file."""
     codes = np.packbits(case.bits, axis=1, bitorder=case.order)
     answer = reference.search(codes, case.costs, case.k, ids=case.ids, bitorder=case.order)
     n_queries, n_bits, _ = case.costs.shape

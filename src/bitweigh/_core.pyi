@@ -9,61 +9,61 @@ from numpy.typing import NDArray
 
 
 class Tuning:
-    """What tests change so that small inputs reach every path."""
+    """Settings that tests change to reach every path."""
 
     def __init__(self) -> None: ...
 
     @property
     def warm_up_rows(self) -> int:
-        """Rows sampled for the first bound."""
+        """Minimum number of rows sampled for the first bound."""
 
     @warm_up_rows.setter
     def warm_up_rows(self, arg: int, /) -> None: ...
 
     @property
     def warm_up_per_k(self) -> int:
-        """And for each neighbour wanted."""
+        """Minimum number of rows sampled per neighbour."""
 
     @warm_up_per_k.setter
     def warm_up_per_k(self, arg: int, /) -> None: ...
 
     @property
     def narrow_max_bits(self) -> int:
-        """Longer codes use 16-bit sums."""
+        """Longest codes that use 8-bit sums in bands."""
 
     @narrow_max_bits.setter
     def narrow_max_bits(self, arg: int, /) -> None: ...
 
     @property
     def narrow_max_scan_bits(self) -> int:
-        """And in a scan."""
+        """Longest codes that use 8-bit sums in a scan."""
 
     @narrow_max_scan_bits.setter
     def narrow_max_scan_bits(self, arg: int, /) -> None: ...
 
     @property
     def first_round_ns(self) -> float:
-        """Of probing, in nanoseconds."""
+        """Estimated time that the first round of probing may take."""
 
     @first_round_ns.setter
     def first_round_ns(self, arg: float, /) -> None: ...
 
     @property
     def min_scan_factor(self) -> float:
-        """Where bands are used at all."""
+        """Minimum ratio of scan time to set-up time for probing."""
 
     @min_scan_factor.setter
     def min_scan_factor(self, arg: float, /) -> None: ...
 
     @property
     def min_scan_ns_per_k(self) -> float:
-        """And per neighbour."""
+        """Minimum scan time per neighbour for probing."""
 
     @min_scan_ns_per_k.setter
     def min_scan_ns_per_k(self, arg: float, /) -> None: ...
 
 class Method(enum.Enum):
-    """What a search does with bands; never changes the answer."""
+    """How a search uses bands; never changes the answer."""
 
     auto = 0
 
@@ -72,7 +72,7 @@ class Method(enum.Enum):
     probe = 2
 
 class SearchOptions:
-    """How to do a single search."""
+    """The options of a single search."""
 
     def __init__(self) -> None: ...
 
@@ -100,14 +100,14 @@ class SearchOptions:
     @property
     def limit(self) -> int:
         """
-        Maximum number of rows within a radius; more of them raise TooManyRowsError.
+        Maximum number of rows within a query's radius; more raise TooManyRowsError.
         """
 
     @limit.setter
     def limit(self, arg: int, /) -> None: ...
 
 class Engine:
-    """What all searches of an index have in common."""
+    """The settings shared by all searches of an index."""
 
     def __init__(self, n_bits: int, bitorder: str, kernel: str) -> None: ...
 
@@ -125,21 +125,21 @@ class Engine:
 
     def search(self, segments: SegmentSet, costs: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], k: int, options: SearchOptions, distances: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None = None) -> None:
         """
-        Write the k nearest into distances (nq, k) and ids (nq, k), and what was done into
+        Write the k nearest into distances (nq, k) and ids (nq, k), and the work done into
         counters (nq, len(counter_names)).
         """
 
     def range_search(self, segments: SegmentSet, costs: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], radii: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], options: SearchOptions, lims: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None = None) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
         """
-        Distances and ids of all rows within each radius; where those of each query begin
-        goes into lims (nq + 1,).
+        Return the distances and ids of all rows within each radius, and write where those
+        of each query begin into lims (nq + 1,).
         """
 
 class TooManyRowsError(ValueError):
     pass
 
 def kernel_names() -> list[str]:
-    """Kernels that this machine can run, fastest first."""
+    """Return the kernels that this machine can run, fastest first."""
 
 counter_names: tuple[str, ...] = ...
 
@@ -149,7 +149,7 @@ class Band:
     def __init__(self, bits: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> None: ...
 
 class CountedIds:
-    """Ids that are not stored: each one more than the last."""
+    """Ids that are not stored but counted up from the first."""
 
     def __init__(self, first: int, rows: int) -> None: ...
 
@@ -162,10 +162,10 @@ class RowMask:
     """Which rows of a segment a search may return; immutable."""
 
     def __init__(self, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: int) -> None:
-        """A set bit denies a row; masks have 32 of them each."""
+        """Deny each row whose bit is set; every mask has 32 bits."""
 
     def write_masks(self, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> None:
-        """Write a set bit for each denied row."""
+        """Write the masks, with a set bit for each denied row."""
 
     @property
     def denied_rows(self) -> int: ...
@@ -180,57 +180,64 @@ class SegmentSet:
 
     def locate(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], numbers: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """
-        Write the number of the segment and the row of each id; -1 where it is in none.
+        Write the segment number and the row of each id; -1 and 0 if no segment has it.
         """
 
     def remove(self, ids: NDArray[numpy.int64], ignore_missing: bool) -> list[tuple[int, RowMask]]:
         """
-        The numbers of the segments that have these ids, each with its mask without them.
-        Raises KeyError for the first id that is in none, unless those are to be ignored.
+        Return the number and the new mask of each segment that has any of these ids.
+        Raises KeyError for the first id that no segment has, unless ignore_missing is true.
         """
 
     def filtered_by_ids(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], deny: bool) -> SegmentSet:
-        """The set with only these ids allowed, or with them denied."""
+        """Return the set with only these ids allowed, or with them denied."""
 
     def filtered_by_flags(self, flags: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], deny: bool) -> SegmentSet:
         """
-        The set with only the ids i allowed that have flags[i], or with them denied.
+        Return the set with only those ids i allowed that have flags[i], or with them denied.
         """
 
 def unpack_rows(segment: Segment, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], stop: Stop | None = None) -> None:
     """Write the codes of the given rows into codes (len(rows), n_bytes)."""
 
 class Stop:
-    """Ends what it was given to, on any thread."""
+    """A flag that ends the calls it was passed to, on any thread."""
 
     def __init__(self) -> None: ...
 
     def set(self) -> None: ...
 
 def empty_blocks(nbytes: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
-    """Memory for blocks, aligned as they like it."""
+    """Return uninitialised memory for blocks, aligned for fast scans."""
 
 def pack_blocks(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], stop: Stop | None = None) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
-    """Codes (n, n_bytes) as blocks of 32 rows."""
+    """Pack codes (n, n_bytes) into blocks of 32 rows."""
 
 def pack_in_order(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], stop: Stop | None = None) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
     """
-    The given rows of codes (n, n_bytes), in their order, as blocks of 32 rows.
+    Pack the given rows of codes (n, n_bytes), in the given order, into blocks of 32 rows.
     """
 
 def take_rows(values: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], taken: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], stop: Stop | None = None) -> None:
-    """Write the given rows of values (n, n_bytes) into taken."""
+    """
+    Copy the given rows of values (n, n_bytes) into taken (len(rows), n_bytes).
+    """
 
 def sort_band(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], bits: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], bitorder: str, starts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], stop: Stop | None = None) -> None:
     """
-    Write the rows (n,) in ascending key and where each key starts (2^len(bits) + 1,).
+    Write the rows in ascending key into rows (n,), and the position of the first row of
+    each key into starts (2^len(bits) + 1,).
     """
 
 def sort_ids(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | CountedIds, by_id: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], stop: Stop | None = None) -> None:
-    """Write the rows in ascending id; those of equal ids in ascending order."""
+    """
+    Write the rows in ascending id into by_id (n,), rows of equal ids in ascending order.
+    """
 
 def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_bits: int, bitorder: str) -> int:
-    """First row with an unused bit set, or the number of rows."""
+    """
+    Return the first row with an unused bit set, or the number of rows if there is none.
+    """
 
 def rank_candidates(vectors: Sequence[object], queries: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], metric: str, threads: int, cap_threads: bool, distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], nearest: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
     """
@@ -243,12 +250,13 @@ def vector_distances(vectors: Sequence[object], queries: Annotated[NDArray[numpy
 
 def find_sorted(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None:
     """
-    Write where each wanted id is in ascending ids into places (n,), -1 where it is not.
+    Write the position of each wanted id in ids, which must be ascending, into places (n,);
+    -1 if it is not there.
     """
 
 def widen(values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], widened: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
     """
-    Write each float32 into widened as float64, whatever the floating-point mode.
+    Write each value into widened as float64, exactly in any floating-point mode.
     """
 
 max_segment_rows: int = 4294967232

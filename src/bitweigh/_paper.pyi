@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 def linear_scan(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], bitorder: str, single_precision: bool) -> None:
     """
-    The paper's Linear Scan: write the nearest into distances and row numbers, both (nq, k).
+    The paper's Linear Scan: write the k nearest into distances (nq, k) and their row numbers
+    into ids (nq, k).
     """
 
 def substrings_by_rule(n_bits: int, n: int) -> int:

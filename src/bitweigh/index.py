@@ -416,7 +416,7 @@ class Index:
         distances, found = nearest(request, checked, k + extra)
         if extra:
             kept = others(found, query_ids)
-            distances, found = (array[kept].reshape(-1, k) for array in (distances, found))
+            distances, found = distances[kept].reshape(-1, k), found[kept].reshape(-1, k)
         return SearchResult(distances[0], found[0]) if single else SearchResult(distances, found)
 
     def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> Explanation:

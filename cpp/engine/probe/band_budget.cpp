@@ -49,13 +49,13 @@ void BandBudget::look_ahead() {
     }
 }
 
-// No branch depends on which band it is.
 std::size_t BandBudget::cheapest() const {
+    // No branch depends on which band is the cheapest.
     std::size_t best = 0;
-    float least_ns = step_ns_[0];
+    float min_ns = step_ns_[0];
     for (std::size_t b = 1; b < step_ns_.size(); ++b) {
-        best = step_ns_[b] < least_ns ? b : best;
-        least_ns = step_ns_[b] < least_ns ? step_ns_[b] : least_ns;
+        best = step_ns_[b] < min_ns ? b : best;
+        min_ns = step_ns_[b] < min_ns ? step_ns_[b] : min_ns;
     }
     return best;
 }

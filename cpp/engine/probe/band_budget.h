@@ -1,10 +1,10 @@
-// Which band goes on next, and what finishing would take.
+// Decides which band advances next, and predicts how long finishing would take.
 //
-// A search may stop once the limits of its bands together exceed what the K-th best distance
-// leaves, so which band advances is free: the one whose next step takes the least time. Steps are
-// levels, equal parts of that budget; how many keys a level of a band holds is counted by a
-// knapsack over its weights, rounded to levels. Counts only decide the order of the work, never an
-// answer.
+// A search may stop once the limits of its bands together exceed a budget, the flip sum that the
+// K-th best distance leaves. Any band may advance, so the one whose next step takes the least time
+// does. Steps are levels, equal parts of that budget; the number of keys in each level of a band is
+// counted by a knapsack over its weights, rounded to levels. Counts only decide the order of the
+// work, never an answer.
 #pragma once
 
 #include <array>
@@ -19,55 +19,56 @@ namespace bitweigh {
 inline constexpr std::size_t max_levels = 128;
 using LevelCounts = std::array<float, max_levels + 2>;
 
-// Counts up to level `last`.
+// Counts the keys of a band up to level `last`; `level` is the flip sum of one level.
 void count_keys(const BandQuery& band, double level, std::size_t last, LevelCounts& keys);
 
-// One band as the budget sees it.
+// A band as the budget sees it.
 struct BandLevels {
     LevelCounts keys;
-    float key_ns;        // of probing one key
-    std::size_t level;   // reached so far
-    bool walked = true;  // whether the keys of level 0 were probed
+    float key_ns;        // Time of probing one key.
+    std::size_t level;   // Level reached so far.
+    bool walked = true;  // Whether the keys of level 0 were probed.
 
-    // What going from a level to the next takes.
+    // The time of advancing from a level to the next.
     float step_ns(std::size_t from) const {
-        const float skipped = from == 0 && !walked ? keys[0] : 0.0f;
-        return (keys[from + 1] + skipped) * key_ns;
+        const float unwalked = from == 0 && !walked ? keys[0] : 0.0f;
+        return (keys[from + 1] + unwalked) * key_ns;
     }
 };
 
 class BandBudget {
 public:
-    // To be called first, for every query.
+    // Must be called first, for every query.
     void resize(std::size_t n_bands);
 
     std::vector<BandLevels> bands;
 
-    // Levels of the budget that keys are counted for. Later budgets are smaller and have fewer;
-    // below `min_levels` they are too coarse and it pays to count again.
+    // The number of levels of the budget that keys are counted for. Later budgets are smaller and
+    // have fewer; below `min_levels` they are too coarse and it pays to count again.
     std::size_t budget_levels() const { return budget_levels_; }
     std::size_t min_levels() const { return budget_levels_ / 2; }
-    // One band alone may have to exceed the budget.
+    // The last level counted: a single band may have to exceed the budget.
     std::size_t last_level() const { return budget_levels_ + 1; }
 
-    // Advances the cheapest bands until the next step would take more than `max_ns` in all, at
-    // least by one step that takes any time, and at most until the levels add up to `needed` (<=
-    // last_level()). Returns the time.
+    // Advances the cheapest bands until the total time would exceed `max_ns`, but by at least one
+    // step that takes any time, and at most until the levels add up to `needed` (<= last_level()).
+    // Returns the time.
     float advance(std::size_t needed, float max_ns);
 
-    // What it takes to go on until the levels add up to `needed`; stops counting above `max_ns`.
-    // Infinite where the bands end before.
+    // The time until the levels add up to `needed`; stops counting above `max_ns`. Infinite if the
+    // bands end before that.
     float finish_ns(std::size_t needed, float max_ns);
 
 private:
-    // Scratch: where each band would be, and what its next step would take.
+    // Copies the state of the bands into ahead_, step_ns_ and sum_.
     void look_ahead();
     std::size_t cheapest() const;
     void step(std::size_t band);
     std::size_t budget_levels_ = 0;
-    std::vector<std::size_t> ahead_;
-    std::vector<float> step_ns_;
-    std::size_t sum_ = 0;  // of the levels ahead
+    // Scratch of advance() and finish_ns().
+    std::vector<std::size_t> ahead_;  // Level that each band would have reached.
+    std::vector<float> step_ns_;      // Time of each band's next step.
+    std::size_t sum_ = 0;             // Sum of ahead_.
 };
 
 }  // namespace bitweigh

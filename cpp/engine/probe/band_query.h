@@ -1,10 +1,10 @@
-// One query as one band sees it: the cheapest key, and what flipping each key bit adds.
+// One query as one band sees it: the cheapest key, and the weight of flipping each of its bits.
 //
-// The keys in reach of a limit are walked depth first, without a heap. With flip weights in
-// ascending order, every subset whose sum is within the limit is reached through subsets that are,
-// and the first bit that exceeds the limit ends a branch, because the later ones cost more: sums of
-// floats round monotonically. A sum is always added in the order of the weights, so a key has one
-// sum whoever computes it.
+// The keys within a limit are walked depth first, without a heap. With flip weights in ascending
+// order, every subset whose sum is within the limit is reached through subsets that are, and the
+// first bit that exceeds the limit ends a branch, because the later ones cost at least as much:
+// sums of floats round monotonically. Weights are always added in ascending order, so a key always
+// has the same sum.
 #pragma once
 
 #include <array>
@@ -21,20 +21,20 @@ using Key = std::uint32_t;
 
 class BandQuery {
 public:
-    // `flips` and `cheap_ones` are by bit of the code: the flip weight, and whether 1 is the cheap
+    // `flips` has the flip weight of each bit of the code, `cheap_ones` whether 1 is its cheap
     // value.
     void prepare(std::span<const std::uint16_t> bits, const double* flips,
                  const std::uint8_t* cheap_ones);
 
     std::size_t n_bits() const { return n_bits_; }
     Key cheapest() const { return cheapest_; }
-    // In ascending order.
+    // The j-th smallest flip weight.
     double weight(std::size_t j) const { return weights_[j]; }
-    // The sum of the most expensive key.
+    // The flip sum of the most expensive key.
     double max_sum() const { return max_sum_; }
 
-    // Calls emit(key) for every key whose sum is above `above` and at most `limit`, each once,
-    // until it returns false. Returns whether it went through. above < 0 includes the cheapest key.
+    // Calls emit(key) once for every key whose sum is above `above` and at most `limit`, until it
+    // returns false. Returns whether all keys were emitted. above < 0 includes the cheapest key.
     template <class Emit>
     bool walk(double above, double limit, Emit emit) const {
         if (0.0 > above && 0.0 <= limit && !emit(cheapest_)) return false;
@@ -58,8 +58,8 @@ private:
     std::size_t n_bits_ = 0;
     Key cheapest_ = 0;
     double max_sum_ = 0.0;
-    std::array<double, max_band_bits> weights_;
-    std::array<Key, max_band_bits> masks_;
+    std::array<double, max_band_bits> weights_;  // Flip weights in ascending order.
+    std::array<Key, max_band_bits> masks_;       // Key bit of each weight.
 };
 
 }  // namespace bitweigh

@@ -8,8 +8,8 @@ namespace bitweigh {
 
 void keys_of(const std::uint8_t* codes, std::size_t n, std::size_t n_bytes,
              std::span<const std::uint16_t> bits, BitOrder order, std::uint32_t* keys) {
-    // Bits of one byte at a time: a table of the key that each byte value gives.
-    std::vector<std::uint32_t> bytes;  // of a code that have bits of the key
+    // One byte of the code at a time: a table has the key bits of each byte value.
+    std::vector<std::uint32_t> bytes;  // those that have bits of the key
     for (std::uint16_t bit : bits) {
         if (std::find(bytes.begin(), bytes.end(), bit / 8u) == bytes.end())
             bytes.push_back(bit / 8u);
@@ -35,8 +35,8 @@ void keys_of(const std::uint8_t* codes, std::size_t n, std::size_t n_bytes,
 
 void sort_by_key(const std::uint32_t* keys, std::size_t n, std::size_t n_bits,
                  std::uint32_t* starts, Row* rows, Checkpoint& checkpoint) {
-    // What a row moved counts as towards the next look at Ctrl-C, in bytes: its place is seldom
-    // cached.
+    // The bytes that moving a row counts as towards the next interrupt check: its destination is
+    // seldom cached.
     constexpr std::size_t row_bytes = 64;
     const std::size_t size = std::size_t{1} << n_bits;
     std::fill(starts, starts + size + 1, 0u);

@@ -17,18 +17,18 @@ double CostModel::scan_ns(std::size_t n_blocks, std::size_t n_bytes, std::size_t
 }
 
 std::size_t CostModel::usual_verified(std::size_t k) const {
-    const std::size_t max = std::numeric_limits<std::size_t>::max();
-    return k < max / usual_verified_per_k ? k * usual_verified_per_k : max;
+    const std::size_t max_size = std::numeric_limits<std::size_t>::max();
+    return k < max_size / usual_verified_per_k ? k * usual_verified_per_k : max_size;
 }
 
 double CostModel::tolerance(double spent_share, std::size_t k) const {
     if (spent_share < early_share) {
         const double first = first_tolerance + tolerance_per_k * static_cast<double>(k);
-        const double more = std::min(max_tolerance, first) - early_tolerance;
-        return early_tolerance + more * (1.0 - spent_share / early_share);
+        const double excess = std::min(max_tolerance, first) - early_tolerance;
+        return early_tolerance + excess * (1.0 - spent_share / early_share);
     }
-    const double left = (late_share - spent_share) / (late_share - early_share);
-    return 1.0 + (early_tolerance - 1.0) * std::max(0.0, left);
+    const double unspent = (late_share - spent_share) / (late_share - early_share);
+    return 1.0 + (early_tolerance - 1.0) * std::max(0.0, unspent);
 }
 
 double CostModel::limit_ns(double scan_ns, double predicted_ns) const {
@@ -45,8 +45,8 @@ double ProbeSpending::overrun_allowed_ns() const {
     return scan_ns_ * tolerance - spent_ns_;
 }
 
-double ProbeSpending::round_limit_ns(double wanted_ns) const {
-    return is_late() ? wanted_ns : std::min(wanted_ns, cost_model.early_share * scan_ns_);
+double ProbeSpending::round_limit_ns(double round_ns) const {
+    return is_late() ? round_ns : std::min(round_ns, cost_model.early_share * scan_ns_);
 }
 
 }  // namespace bitweigh

@@ -1,8 +1,9 @@
-// What a scan and what probing take, in nanoseconds, and how far such estimates are believed. They
-// decide where probing goes next and when it falls back to the scan: speed, never an answer.
+// Estimates how long scanning and probing take, in nanoseconds, and how far the estimates are
+// trusted. They decide where probing goes next and when it falls back to the scan: speed, never an
+// answer.
 //
-// A query pays "costs" for its bits; everything here is time, and its names end in _ns. Functions
-// depend on their arguments alone.
+// "Costs" are what a code pays for its bits; everything here is time, and its names end in _ns.
+// Functions depend on their arguments alone.
 //
 // The times were fitted to the engine's clock on one core of a Zen 4, with up to 1 M rows. Only
 // their ratios decide, and those vary less from machine to machine. The rules were compared
@@ -16,15 +17,14 @@
 namespace bitweigh {
 
 struct CostModel {
-    // A scan: one plane of a block, and more for each plane where blocks are long and come from
-    // memory: 0.7 ns a plane at 64 bits, 0.9 at 512, 1.1 at 1024.
+    // Scanning one plane of a block, and the increase per plane of the block, since long blocks
+    // come from memory: 0.7 ns a plane at 64 bits, 0.9 at 512, 1.1 at 1024.
     double scan_plane_ns = 0.66;
     double scan_long_plane_ns = 0.0037;
-    // And each neighbour wanted, for which many rows are verified; together at most as much as the
-    // planes.
+    // Verifying rows in a scan, per neighbour; in all at most as much as scanning the planes.
     double scan_neighbour_ns = 300.0;
 
-    // Probing: preparing a query, and each of its bands.
+    // Preparing a query for probing, and each of its bands.
     double setup_base_ns = 1300.0;
     double setup_band_ns = 250.0;
     // Planning a round, and each band in it.
@@ -38,12 +38,11 @@ struct CostModel {
     // Verifying a row that the kernel let through, and each of its bytes.
     double verify_base_ns = 4.0;
     double verify_byte_ns = 0.75;
-    // Every search verifies about this many rows for each neighbour wanted; only more of them count
-    // as spent.
+    // Rows that every search verifies per neighbour, about; only those beyond them count as spent.
     std::size_t usual_verified_per_k = 8;
 
-    // Buckets near a query hold more rows than those farther off: when the time of a band's keys is
-    // estimated again, what earlier rounds saw keeps this share of its weight.
+    // Buckets near a query hold more rows than those farther away: whenever the time of a band's
+    // keys is estimated again, the blocks seen in earlier rounds keep this share of their weight.
     float remembered_share = 0.3f;
 
     // Each round may take this many times as long as the one before: early rounds lower the bound,
@@ -52,7 +51,7 @@ struct CostModel {
 
     // Early predictions are too high, because the bound is still falling. So probing falls back
     // only where the predicted total exceeds the scan times a tolerance. The tolerance starts at
-    // `first_tolerance` plus `tolerance_per_k` for each neighbour wanted (1.29x without), but no
+    // `first_tolerance` plus `tolerance_per_k` for each neighbour (1.29x without), but no
     // more than `max_tolerance`, which only limits what searches for many neighbours may waste. It
     // falls linearly to `early_tolerance` when `early_share` of a scan is spent (1.15x without that
     // stage), and to 1 at `late_share`.
@@ -62,19 +61,19 @@ struct CostModel {
     double early_tolerance = 3.0;
     // Until `late_share` is spent, no round takes more than `early_share` of a scan.
     double early_share = 0.05;
-    // Without a bound there is nothing to predict from: probing stops when this share is spent.
+    // Without a bound there is no prediction: probing stops when this share of a scan is spent.
     double late_share = 0.12;
 
-    // Whatever was predicted, probing stops after `min_share` of a scan; or, where
-    // `prediction_margin` times the prediction is more (1.25x without a margin), after that, but
-    // never later than after `max_share`.
+    // Whatever was predicted, probing stops after `min_share` of a scan; if `prediction_margin`
+    // times the prediction is more (1.25x without a margin), it stops after that, but no later than
+    // after `max_share`.
     double min_share = 0.3;
     double max_share = 0.8;
     double prediction_margin = 1.1;
 
-    // The kernel over n_blocks blocks of codes of n_bytes.
+    // The time of the kernel over n_blocks blocks of codes of n_bytes.
     double scan_ns(std::size_t n_blocks, std::size_t n_bytes) const;
-    // The same, with verifying what k neighbours need.
+    // The same, with the time of verifying rows for k neighbours.
     double scan_ns(std::size_t n_blocks, std::size_t n_bytes, std::size_t k) const;
 
     double setup_ns(std::size_t n_bands) const {
@@ -89,31 +88,31 @@ struct CostModel {
     double verify_ns(std::size_t n_bytes) const {
         return verify_base_ns + verify_byte_ns * static_cast<double>(n_bytes);
     }
-    // One key with the blocks of its rows.
+    // The time of probing one key with the blocks of its rows.
     double probe_ns(double blocks_per_key, double block_ns) const {
         return key_lookup_ns + block_ns * blocks_per_key;
     }
 
-    // Rows that any search for k neighbours verifies.
+    // The number of rows that every search for k neighbours verifies.
     std::size_t usual_verified(std::size_t k) const;
 
     // The factor by which the predicted total may exceed the scan, when probing has taken
     // `spent_share` of a scan. Falls as more is spent, and is 1 from `late_share` on.
     double tolerance(double spent_share, std::size_t k) const;
 
-    // What probing may take before it stops, when `predicted_ns` are predicted in all.
+    // The time after which probing stops, if `predicted_ns` are predicted in all.
     double limit_ns(double scan_ns, double predicted_ns) const;
 };
 inline constexpr CostModel cost_model;
 
-// Predictions above this, eleven days, are all alike; they fit any type.
+// Predictions are capped at this, eleven days, so that they fit any type.
 inline constexpr double max_predicted_ns = 1e15;
 
-// What one query has spent on the bands of one segment, set against a scan of that segment.
+// The time that one query has spent on the bands of one segment, compared with a scan of it.
 class ProbeSpending {
 public:
-    // `bound_falls`: the K nearest are wanted. Within a radius there is no bound that could still
-    // fall, and predictions are believed from the start.
+    // `bound_falls`: this is a search for the K nearest. In a range search the bound is fixed, and
+    // predictions are trusted from the start.
     ProbeSpending(double scan_ns, double setup_ns, std::size_t k, bool bound_falls)
         : scan_ns_(scan_ns),
           k_(k),
@@ -126,27 +125,27 @@ public:
     void add(double ns) { spent_ns_ += ns; }
 
     bool within_limit() const { return spent_ns_ <= limit_ns_; }
-    // What is left before the limit; never negative.
+    // The time left before the limit; never negative.
     double left_ns() const;
-    // Whether so much is spent that predictions are believed, or that there should be one.
+    // Whether so much is spent that predictions are trusted, or that there should be one.
     bool is_late() const { return spent_ns_ > cost_model.late_share * scan_ns_; }
 
-    // What going on may seem to take; where it seems to take more, the scan is better.
+    // The longest prediction for finishing by probing at which it goes on.
     double overrun_allowed_ns() const;
-    // Going on takes `finish_ns`, which is allowed: sets the limit by it.
+    // Sets the limit, given that finishing is predicted to take `finish_ns`.
     void expect(double finish_ns) {
         limit_ns_ = cost_model.limit_ns(scan_ns_, spent_ns_ + finish_ns);
     }
 
-    // What the next round may take, where `wanted_ns` are wanted.
-    double round_limit_ns(double wanted_ns) const;
+    // The time that the next round may take: `round_ns`, or less while it is early.
+    double round_limit_ns(double round_ns) const;
 
 private:
-    double scan_ns_;
+    double scan_ns_;  // Time of a scan of the segment.
     std::size_t k_;
     bool bound_falls_;
-    double spent_ns_;
-    double limit_ns_;
+    double spent_ns_;  // Time spent so far.
+    double limit_ns_;  // Time after which probing stops.
 };
 
 }  // namespace bitweigh

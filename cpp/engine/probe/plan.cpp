@@ -32,17 +32,18 @@ double ProbePlan::target_without_bound(double all_flips) const {
 }
 
 void ProbePlan::update(double target) {
-    // False also for a level that was rounded to zero, or none.
+    // NaN or infinite, and so not counted, if the level is 0: not set yet, or rounded to 0.
     const double levels = target / level_;
     const auto max = static_cast<double>(budget_.budget_levels());
     const auto min = static_cast<double>(budget_.min_levels());
     const bool counted = levels >= min && levels < max + 0.5;
     if (!counted) count(target);
-    // A whole number of levels is not enough, however it was rounded.
+    // The levels must exceed the target, even if it is a whole number of levels and was rounded
+    // down.
     needed_ =
         counted ? static_cast<std::size_t>(levels * (1.0 + 0x1p-40)) + 1 : budget_.last_level();
     for (std::size_t b = 0; b < bands_.size(); ++b) {
-        // The blocks of its keys so far, with one average key added.
+        // Blocks per key of the band: those seen so far, and one average key.
         const auto keys = static_cast<double>(std::size_t{1} << bands_[b].n_bits());
         const double average = 1.0 + static_cast<double>(rows_) / (keys * block_rows);
         const double blocks = (average + seen_[b].blocks) / (1.0 + seen_[b].keys);
@@ -59,7 +60,7 @@ void ProbePlan::count(double target) {
     for (std::size_t b = 0; b < bands_.size(); ++b) {
         BandLevels& band = budget_.bands[b];
         count_keys(bands_[b], level_, last, band.keys);
-        // A limit that is a whole number of levels must not be taken for one less.
+        // The 1e-6 keeps a limit that is a whole number of levels from being rounded to one less.
         const double reached = std::max(0.0, limits_[b]) / level_ + 1e-6;
         band.level = reached < static_cast<double>(last) ? static_cast<std::size_t>(reached) : last;
     }
@@ -73,10 +74,10 @@ float ProbePlan::choose_next(double target, float max_ns) {
     if (levels < needed_) return step_ns;
     if (reached > target) {
         lower_next(reached - target);
-        // Without an end of the search there is no end of rounds.
+        // The limits must exceed the target in spite of rounding, or the search would never end.
         if (!(sum_of_limits(next_) > target)) next_by_levels();
     } else {
-        // A level so small that it is rounded away.
+        // The level is so small that it was rounded away.
         next_[0] = std::nextafter(target, padding_distance);
     }
     return step_ns;
@@ -92,10 +93,8 @@ double ProbePlan::next_by_levels() {
     return sum_of_limits(next_);
 }
 
-// The last step goes beyond the target, by up to a level: the most expensive bands need not go so
-// far.
 void ProbePlan::lower_next(double excess) {
-    // A little remains, more than rounding takes away.
+    // Leaves a small excess, larger than any rounding.
     excess *= 1.0 - 0x1p-20;
     while (excess > 0.0) {
         std::size_t slowest = 0;
@@ -111,10 +110,10 @@ void ProbePlan::lower_next(double excess) {
         }
         if (max_ns == 0.0f) return;
         const double from = std::max(0.0, limits_[slowest]);
-        const double back = std::min(excess, next_[slowest] - from);
-        next_[slowest] -= back;
-        excess -= back;
-        // Where nothing is gained, a band that was not walked need not be.
+        const double decrease = std::min(excess, next_[slowest] - from);
+        next_[slowest] -= decrease;
+        excess -= decrease;
+        // A band that would not advance beyond 0 need not be walked at all.
         if (next_[slowest] <= from) next_[slowest] = limits_[slowest];
     }
 }

@@ -1,10 +1,10 @@
-// How far to walk each band of a segment next.
+// Plans how far to walk each band of a segment next.
 //
-// The limit of a band is the sum up to which all of its keys were probed. A search ends when the
-// limits add up to more than a target, so a round of it goes like this: take the target, count the
+// The limit of a band is the flip sum up to which all of its keys were probed. A search ends when
+// the limits add up to more than a target, so each round does this: determine the target, count the
 // keys between the limits and the target by level, advance the bands whose keys take the least
-// time, and walk each band from its limit to the next one. This file has all of that but the walk:
-// it knows bands and time, no rows and no blocks.
+// time, and walk each band from its limit to the next one. This file does all of that but the walk:
+// it knows bands and time, but no rows and no blocks.
 #pragma once
 
 #include <cstddef>
@@ -21,55 +21,61 @@ double sum_of_limits(std::span<const double> limits);
 
 class ProbePlan {
 public:
-    // To be called first, for every query. `bands` stay where they are as long as the plan is used;
-    // the segment has `rows`, and a block takes `block_ns`.
+    // Must be called first, for every query. `bands` must outlive the use of the plan. `rows` is
+    // the number of rows of the segment, `block_ns` the time of scanning a block.
     void start(std::span<const BandQuery> bands, std::size_t rows, double block_ns);
 
     // The limit of each band: -inf before its first walk, then at least 0.
     std::span<const double> limits() const { return limits_; }
-    // Those after the next step.
+    // The limits after the next step.
     std::span<const double> next() const { return next_; }
 
-    // What probing saw of a band: keys, and blocks that they led to. The caller counts.
+    // The keys of a band that were probed, and the blocks they led to, counted by the caller.
+    // Earlier rounds count less.
     struct Seen {
         float keys;
         float blocks;
     };
     Seen& seen(std::size_t band) { return seen_[band]; }
 
-    // Goes to the cheapest key of each band next: their rows often give a bound close to the last
-    // one.
+    // Sets the next limits to the cheapest key of each band: its rows often give a bound close to
+    // the final one.
     void choose_cheapest_keys() { next_.assign(bands_.size(), 0.0); }
 
-    // A target while fewer than K rows were seen: more and more of all flips, which add up to
-    // `all_flips`. One band reaches its last key before the limits add up to all of them.
+    // A target for when fewer than K rows were seen: a growing part of `all_flips`, the sum of all
+    // flip weights. One band reaches its last key before the limits add up to all of them.
     double target_without_bound(double all_flips) const;
 
-    // Begins a round: how many keys each band has by level, and what each takes.
+    // Begins a round: counts the keys of each band by level, and estimates the time of each.
     void update(double target);
-    // What it takes to go on until the limits exceed the target; stops counting above `max_ns`.
+    // The time until the limits exceed the target; stops counting above `max_ns`.
     float finish_ns(float max_ns) { return budget_.finish_ns(needed_, max_ns); }
-    // Chooses the next limits: as far as `max_ns` allow, but at least one step, and no farther than
-    // the target asks for. Returns the time that this takes.
+    // Chooses the next limits: as far as `max_ns` allows, but at least one step, and no farther
+    // than the target requires. Returns the time that this takes.
     float choose_next(double target, float max_ns);
 
-    // Every key up to the next limits was probed. Returns how many bands have no key left.
+    // Makes the next limits the limits, after every key up to them was probed. Returns the number
+    // of bands that have no key left.
     std::size_t arrive();
 
 private:
+    // Chooses the size of a level and counts the keys by level.
     void count(double target);
-    double next_by_levels();  // returns the sum of the next limits
+    // Sets the next limits from the levels reached; returns their sum.
+    double next_by_levels();
+    // Lowers the next limits of the most expensive bands by `excess` in all: the last step may go
+    // beyond the target by up to a level.
     void lower_next(double excess);
 
     std::span<const BandQuery> bands_;
-    std::size_t rows_ = 0;
-    double block_ns_ = 0.0;
+    std::size_t rows_ = 0;   // Number of rows of the segment.
+    double block_ns_ = 0.0;  // Time of scanning a block.
     std::vector<double> limits_;
     std::vector<double> next_;
     std::vector<Seen> seen_;
     BandBudget budget_;
-    double level_ = 0.0;      // size of a level; 0 before keys are counted
-    std::size_t needed_ = 0;  // levels that exceed the target
+    double level_ = 0.0;      // Flip sum of a level; 0 before keys are counted.
+    std::size_t needed_ = 0;  // Number of levels that exceeds the target.
 };
 
 }  // namespace bitweigh

@@ -11,7 +11,7 @@ namespace bitweigh {
 
 namespace {
 
-// Of the longest list of blocks that a thread keeps.
+// The capacity of the longest list of blocks that a thread keeps.
 constexpr std::size_t max_blocks_kept = std::size_t{1} << 16;
 
 thread_local std::unique_ptr<ProbeScratch> thread_scratch;
@@ -30,7 +30,7 @@ double scan_ns_of(const Segment& segment, const CostTable& table, const ScanQuer
 bool worth_probing(const Segment& segment, std::size_t n_bytes, std::size_t k, Method method,
                    const Tuning& tuning) {
     if (method == Method::scan || segment.bands.empty()) return false;
-    // Where few rows are allowed, only the blocks that have any are read.
+    // If few rows are allowed, the scan reads only the blocks that have any.
     if (segment.allowed_blocks.data() != nullptr) return false;
     if (method == Method::probe) return true;
     return cost_model.scan_ns(segment.n_blocks(), n_bytes) >=
@@ -45,7 +45,7 @@ BorrowedScratch::BorrowedScratch()
 
 BorrowedScratch::~BorrowedScratch() {
     if (std::uncaught_exceptions() > exceptions_) return;
-    // A search of huge buckets must not hold on to its memory.
+    // A search of huge buckets must not leave its memory allocated.
     if (scratch_->blocks.starts.capacity() > max_blocks_kept) return;
     thread_scratch = std::move(scratch_);
 }
@@ -152,19 +152,19 @@ bool ProbeQuery::exceeds_scan() {
 }
 
 bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
-    // The limits rise only when all keys of all bands were probed.
+    // The limits rise only after all keys of all bands were probed.
     for (std::size_t b = 0; b < scratch_.bands.size(); ++b) {
         const double limit = plan_.limits()[b];
         const double next = plan_.next()[b];
         if (!(next > limit)) continue;
         counters_.rewalks += limit >= 0.0;
         const Band& band = segment_.bands[b];
-        const bool whole = scratch_.bands[b].walk(limit, next, [&](Key key) {
+        const bool completed = scratch_.bands[b].walk(limit, next, [&](Key key) {
             __builtin_prefetch(band.starts + key);
             scratch_.keys.push_back({static_cast<std::uint32_t>(b), key});
             return scratch_.keys.size() < keys_at_once || probe_keys(checkpoint);
         });
-        if (!whole) return false;
+        if (!completed) return false;
     }
     if (!probe_keys(checkpoint)) return false;
     const std::size_t exhausted = plan_.arrive();
@@ -183,11 +183,11 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
     const BlockList& blocks = scratch_.blocks;
     for (std::size_t i = 0; i < blocks.size() && (to_the_end_ || spending_.within_limit());) {
         const std::size_t n = std::min(at_once_, blocks.size() - i);
-        const double in_vain = verified_in_vain();
+        const double verified_before = excess_verified();
         scan_.scan_listed(blocks, i, n, scratch_.hits.data());
         counters_.blocks_probed += n;
         spending_.add(block_ns_ * static_cast<double>(n) +
-                      verify_ns_ * (verified_in_vain() - in_vain));
+                      verify_ns_ * (excess_verified() - verified_before));
         checkpoint.done(n * table_.n_bytes() * block_rows);
         i += n;
         at_once_ = std::min(2 * at_once_, blocks_at_once);
@@ -195,9 +195,9 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
     return to_the_end_ || spending_.within_limit();
 }
 
-double ProbeQuery::verified_in_vain() const {
-    // Of the k nearest only so many are kept, and a search that goes well verifies about as many
-    // more. Of every row within a radius each is kept, unless it was seen before.
+double ProbeQuery::excess_verified() const {
+    // Any search for the k nearest verifies a few rows per neighbour. In a range search every
+    // verified row is usually kept, unless it was seen before.
     const std::size_t usual =
         scan_.wants_every_row() ? scan_.kept() : cost_model.usual_verified(scan_.k());
     return static_cast<double>(std::max(usual, scan_.verified()) - usual);

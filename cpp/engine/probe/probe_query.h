@@ -1,9 +1,9 @@
-// One query over the bands of one segment, exactly: buckets near the query, nearest first, until no
-// row outside them can be among the K nearest, or within the radius.
+// Probes the bands of one segment for one query, exactly: buckets near the query, nearest first,
+// until no row outside them can be among the K nearest, or within the radius.
 //
 // Why it may stop. When a band was walked up to a limit, every row whose key has a sum within that
 // limit was seen. A row not seen in any band has a larger sum than the limit in each band that was
-// walked, and the other bits cost at least nothing: so its flip sums are at least the sum of the
+// walked, and the other bits add no less than 0: so its flip sums are at least the sum of the
 // limits. Once that exceeds worst - offset + slack, its distance exceeds `worst`.
 //
 // The slack of cost_table.h also covers the rounding of these sums. In a band of s bits a row's sum
@@ -30,27 +30,26 @@
 
 namespace bitweigh {
 
-// Scratch memory of a query. ProbeQuery sets every part of it before it reads it, but for `keys`,
-// which are empty between two queries.
+// The scratch memory of a query. ProbeQuery sets every member before it reads it, except `keys`,
+// which is empty between two queries.
 struct ProbeScratch {
-    std::vector<double> flips;
-    std::vector<std::uint8_t> cheap_ones;
+    std::vector<double> flips;             // Flip weight of each bit of the code.
+    std::vector<std::uint8_t> cheap_ones;  // Whether 1 is the cheap value of each bit.
     std::vector<BandQuery> bands;
     ProbePlan plan;
     struct BandKey {
         std::uint32_t band;
         Key key;
     };
-    std::vector<BandKey> keys;
-    BlockList blocks;
+    std::vector<BandKey> keys;  // Keys to probe next.
+    BlockList blocks;           // Blocks of those keys.
     std::vector<Hit> hits;
 };
 
-// A ProbeScratch for the time of a search. Each thread keeps one from one search to the next,
-// because making one takes longer than a short search. A search takes it away from the thread while
-// it lasts: a search may be interrupted by another one on the same thread, from a signal handler or
-// a finaliser, which then gets scratch memory of its own. A search that ends by an exception throws
-// its scratch memory away.
+// A ProbeScratch for the duration of a search. Each thread keeps one between searches, because
+// building one takes longer than a short search. A search takes it away from the thread until it
+// ends: another search may run on the same thread meanwhile, from a signal handler or a finaliser,
+// and then gets a new ProbeScratch. A search that ends with an exception frees its ProbeScratch.
 class BorrowedScratch {
 public:
     BorrowedScratch();
@@ -61,49 +60,52 @@ public:
     ProbeScratch& operator*() { return *scratch_; }
 
 private:
-    int exceptions_;  // under way when it was borrowed
+    int exceptions_;  // Number of uncaught exceptions when it was borrowed.
     std::unique_ptr<ProbeScratch> scratch_;
 };
 
-// What a search may do with segments that have bands. The answer is always the same.
+// How a search treats segments that have bands. The answer is always the same.
 enum class Method {
-    automatic,  // probe, and scan where that turns out to be faster
-    scan,
-    probe,  // to the end, however long it takes
+    automatic,  // Probe, and fall back to the scan if that turns out to be faster.
+    scan,       // Ignore the bands.
+    probe,      // Probe to the end, however long it takes.
 };
 
-// Whether the bands of a segment are to be used; not where a scan is over before probing has begun.
+// Whether to use the bands of a segment; with Method::automatic, not if a scan takes little longer
+// than preparing to probe.
 bool worth_probing(const Segment& segment, std::size_t n_bytes, std::size_t k, Method method,
                    const Tuning& tuning);
 
 class ProbeQuery {
 public:
-    // `costs` is the query, n_bits x 2; `scan` keeps the nearest. The segment has bands.
+    // `costs` is the query, of shape (n_bits, 2); `scan` keeps the nearest. The segment must have
+    // bands.
     ProbeQuery(const Segment& segment, const double* costs, const CostTable& table, ScanQuery& scan,
                ProbeScratch& scratch, const Tuning& tuning);
 
-    // Sees every row that can be among the K nearest and returns true; or returns false because
-    // scanning the whole segment is faster than going on. With `to_the_end` it never does.
+    // Returns true after scoring every row that can be among the K nearest, or false if scanning
+    // the whole segment is faster than going on. With `to_the_end` it never returns false.
     bool run(bool to_the_end, Checkpoint& checkpoint);
 
 private:
     void prepare(const double* costs);
     bool probe(Checkpoint& checkpoint);
-    // Looks up how many rows the cheapest key of each band has, without reading any.
+    // Looks up the number of blocks of each band's cheapest key, without reading them.
     void look_at_cheapest();
     bool has_bound() const { return scan_.worst() < padding_distance; }
-    // What the limits of the bands must exceed together before the search may end, as far as is
-    // known.
+    // The flip sum that the limits of the bands must together exceed, as far as is known now,
+    // before the search may end.
     double next_target() const;
     // Whether a scan is predicted to be faster than going on, or no bound was found in time.
     bool exceeds_scan();
-    // Probes every key between the limits and the next ones; false where that takes too long.
+    // Probes every key between the limits and the next ones; returns false if that takes too long.
     bool walk_to_next(Checkpoint& checkpoint);
+    // Probes the keys collected in the scratch; returns false if that takes too long.
     bool probe_keys(Checkpoint& checkpoint);
-    // Rows that the kernel has let through, beyond those that every search has to verify.
-    double verified_in_vain() const;
-    // Lists the blocks of the keys; false, with some of them, where they take too long: a single
-    // bucket may hold most of the rows, which is seen only here.
+    // The number of rows that the kernel has let through, beyond those that every search verifies.
+    double excess_verified() const;
+    // Lists the blocks of the keys; returns false, with an incomplete list, if they would take too
+    // long: a single bucket may hold most of the rows, which shows only here.
     bool list_blocks();
 
     const Segment& segment_;
@@ -116,11 +118,11 @@ private:
     const double block_ns_;
     const double verify_ns_;
     ProbeSpending spending_;
-    double cost_ratio_ = 1.0;     // how many times longer than planned the last round took; >= 1
-    double predicted_ns_ = -1.0;  // of all probing, once there is a bound
-    std::size_t at_once_ = first_blocks_at_once;
+    double cost_ratio_ = 1.0;     // Ratio of actual to planned time of the last round, at least 1.
+    double predicted_ns_ = -1.0;  // First prediction for all probing; -1 before there is a bound.
+    std::size_t at_once_ = first_blocks_at_once;  // Number of blocks to scan next.
     bool to_the_end_ = false;
-    bool all_seen_ = false;  // a band has no key left
+    bool all_seen_ = false;  // Whether a band has no key left, so that all rows were seen.
 };
 
 }  // namespace bitweigh

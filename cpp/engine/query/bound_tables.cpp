@@ -13,7 +13,7 @@ BoundTables::BoundTables(const CostTable& costs, bool wide)
       wide_(wide),
       entries_(costs.n_bytes() * plane_table_bytes),
       quantised_flips_(costs.n_bytes() * 32),
-      once_(costs.n_bytes() * 32) {
+      byte_entries_(costs.n_bytes() * 32) {
     const double n_tables = 2.0 * static_cast<double>(costs.n_bytes());
     if (wide) {
         // Sums stay below 2^16 without saturating.
@@ -31,8 +31,8 @@ BoundTables::BoundTables(const CostTable& costs, bool wide)
 void BoundTables::lower_to(double worst) {
     const double budget = std::max(0.0, costs_.flips_within(worst));
     if (!ready() || threshold_for(budget) < rescale_below_) quantise(budget);
-    const double most = wide_ ? 65534.0 : 254.0;
-    tables_.threshold = static_cast<std::uint16_t>(std::min(threshold_for(budget), most));
+    const double max_threshold = wide_ ? 65534.0 : 254.0;
+    tables_.threshold = static_cast<std::uint16_t>(std::min(threshold_for(budget), max_threshold));
 }
 
 double BoundTables::threshold_for(double budget) const {
@@ -44,9 +44,9 @@ void BoundTables::quantise(double budget) {
     const double scale = std::min(steps_ / budget, std::numeric_limits<double>::max());
     if (scale == scale_) return;
     scale_ = scale;
-    ++quantised_;
+    ++quantisations_;
     const double cap = entry_max_;
-    const auto most = static_cast<int>(entry_max_);
+    const auto max_entry = static_cast<int>(entry_max_);
     const double* flips = costs_.nibble_flips();
     const std::size_t n = 2 * costs_.n_bytes() * 16;
     // Plain loops of unknown length, which the compiler turns into vector code.
@@ -56,9 +56,9 @@ void BoundTables::quantise(double budget) {
         const double exact = flips[i] * scale;
         quantised_flips_[i] = static_cast<int>(exact < cap ? exact : cap);
     }
-    for (std::size_t i = 0; i < n; ++i) capped += quantised_flips_[i] == most;
+    for (std::size_t i = 0; i < n; ++i) capped += quantised_flips_[i] == max_entry;
     capped_entries_ += static_cast<std::size_t>(capped);
-    std::uint8_t* narrow = once_.data();
+    std::uint8_t* narrow = byte_entries_.data();
     for (std::size_t i = 0; i < n; ++i) narrow[i] = static_cast<std::uint8_t>(quantised_flips_[i]);
     for (std::size_t i = 0; i < n; i += 16) {
         std::copy(narrow + i, narrow + i + 16, entries_.data() + 2 * i);

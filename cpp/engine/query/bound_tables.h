@@ -1,7 +1,7 @@
 // A query's flip sums quantised for the scan kernels, following the worst distance down.
 //
 // Every entry is floor(flip sum x scale), capped, so the sum of a code's entries never exceeds its
-// flip sum x scale, and a code within `worst` never exceeds
+// flip sum x scale, and for a code within `worst` it never exceeds
 //     threshold = ceil((worst - offset + slack) x scale) + 1.
 // The + 1 pays for the rounding of the products (each is below 2^16, so off by less than 2^-36).
 // Any finite scale > 0 is valid; it only decides how sharp the bound is.
@@ -21,15 +21,15 @@ public:
     // Sums have 16 bits if `wide`, else 8. `costs` must outlive this.
     BoundTables(const CostTable& costs, bool wide);
 
-    // To be called before the first scan and whenever `worst` has fallen; `worst` is finite.
+    // Must be called before the first scan and whenever `worst` has fallen; `worst` is finite.
     void lower_to(double worst);
 
     bool wide() const { return wide_; }
     const ScanTables& tables() const { return tables_; }
 
-    // How often the entries were quantised, beyond the first time.
-    std::size_t rescales() const { return quantised_ ? quantised_ - 1 : 0; }
-    // Entries that were capped, over all quantisations.
+    // The number of quantisations after the first.
+    std::size_t rescales() const { return quantisations_ ? quantisations_ - 1 : 0; }
+    // The number of capped entries, over all quantisations.
     std::size_t capped_entries() const { return capped_entries_; }
 
 private:
@@ -39,16 +39,16 @@ private:
 
     const CostTable& costs_;
     bool wide_;
-    double steps_;          // the threshold right after a quantisation, about
-    double rescale_below_;  // threshold at which the precision has halved
+    double steps_;          // Approximate threshold right after a quantisation.
+    double rescale_below_;  // Threshold at which the precision has halved.
     unsigned entry_max_;
-    double scale_ = 0.0;
-    std::vector<std::uint8_t> entries_;
-    // Scratch of quantise(): the entries, each once.
+    double scale_ = 0.0;  // Steps per unit of flip sum; 0 before the first quantisation.
+    std::vector<std::uint8_t> entries_;  // Table entries in the layout of scan.h.
+    // Scratch of quantise(): every entry once, as int and as byte.
     std::vector<int> quantised_flips_;
-    std::vector<std::uint8_t> once_;
+    std::vector<std::uint8_t> byte_entries_;
     ScanTables tables_;
-    std::size_t quantised_ = 0;
+    std::size_t quantisations_ = 0;
     std::size_t capped_entries_ = 0;
 };
 

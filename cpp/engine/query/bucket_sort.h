@@ -1,7 +1,7 @@
 // Sorting a few hundred entries by distance, without a mispredicted branch for each comparison.
 //
-// Distances that spread over their range fall into as many bins allargest one by one; what is left
-// is an insertion sort of entries that are nearly in order. Where they do not spread, std::sort.
+// Distances that are spread over their range fall almost one by one into twice as many bins, which
+// leaves an insertion sort of nearly sorted entries. Otherwise std::sort is used.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,13 @@
 
 namespace bitweigh {
 
-// Sorts entries, which have a finite `distance`, into the order of `before`, which is first of all
-// by ascending distance.
+// Sorts entries with finite `distance` by `before`, which must order by ascending distance first.
 template <class Entry, class Before>
 void bucket_sort_by_distance(std::vector<Entry>& entries, Before before) {
-    // An insertion sort moves entries by less than a bin; a fuller one is better left to std::sort.
-    constexpr std::uint32_t fullest_bin = 16;
-    constexpr std::size_t fewest = 24;
-    if (entries.size() < fewest) {
+    // The insertion sort moves entries within their bin: std::sort is faster with fuller bins.
+    constexpr std::uint32_t max_bin_entries = 16;
+    constexpr std::size_t min_entries = 24;
+    if (entries.size() < min_entries) {
         std::sort(entries.begin(), entries.end(), before);
         return;
     }
@@ -37,17 +36,17 @@ void bucket_sort_by_distance(std::vector<Entry>& entries, Before before) {
         return;
     }
     const std::size_t n_bins = std::bit_ceil(2 * entries.size());
-    // The cap keeps it finite where all distances are equal, or allargest.
+    // The cap keeps it finite where all distances are equal, or almost equal.
     const double bins_per_distance = std::min(
         static_cast<double>(n_bins - 1) / (largest - smallest), std::numeric_limits<double>::max());
     const auto bin_of = [&](const Entry& entry) {
         const double bin = (entry.distance - smallest) * bins_per_distance;
         return static_cast<std::size_t>(std::min(bin, static_cast<double>(n_bins - 1)));
     };
-    std::vector<std::uint32_t> ends(n_bins);  // of each bin; first how many it has
+    std::vector<std::uint32_t> ends(n_bins);  // first the size of each bin, then its end
     std::uint32_t fullest = 0;
     for (const Entry& entry : entries) fullest = std::max(fullest, ++ends[bin_of(entry)]);
-    if (fullest > fullest_bin) {
+    if (fullest > max_bin_entries) {
         std::sort(entries.begin(), entries.end(), before);
         return;
     }

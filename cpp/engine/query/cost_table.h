@@ -2,10 +2,10 @@
 //
 // As the definition: per byte of a code a table of 256 doubles, each the costs of that byte's bits
 // added in ascending bit number from +0.0; a distance is those table values added in ascending
-// byte number from +0.0. Nothing else ever makes a distance.
+// byte number from +0.0. Distances are computed in no other way.
 //
-// As a normalised query, for pruning: per nibble of a code a table of 16 flip sums (what a value
-// costs more than the cheapest), the offset (what the cheapest code costs) and the slack.
+// As a normalised query, for pruning: per nibble of a code a table of 16 flip sums (how much more a
+// value costs than the cheapest), the offset (the cost of the cheapest code) and the slack.
 //
 // Why the slack is enough. Let u = 2^-53 and M = sum_i max(|cost[i,0]|, |cost[i,1]|). Against real
 // arithmetic a distance is off by at most (n_bits / 8 + 9) u M, the offset by n_bits u M, the flip
@@ -25,33 +25,33 @@
 
 namespace bitweigh {
 
-// What is wrong with a query's costs, if anything.
+// The reason why a query's costs are refused, if they are.
 struct CostFault {
     enum class Kind { none, not_finite, too_large } kind = Kind::none;
-    std::size_t bit = 0;
-    std::size_t value = 0;
+    std::size_t bit = 0;    // Bit of the first cost that is not finite.
+    std::size_t value = 0;  // Bit value, 0 or 1, of that cost.
 };
 
-// `costs` is n_bits x 2. Sums of absolute values above 2^1020 are refused, so that no sum, no
-// difference and no slack below can overflow.
+// Checks an array of shape (n_bits, 2). Sums of absolute values above 2^1020 are refused, so that
+// no sum, no difference and no slack below can overflow.
 CostFault find_cost_fault(const double* costs, std::size_t n_bits);
 
 class CostTable {
 public:
-    // The costs must have no fault.
+    // `costs` has shape (n_bits, 2) and no fault.
     CostTable(const double* costs, std::size_t n_bits, BitOrder order);
 
     std::size_t n_bits() const { return n_bits_; }
     std::size_t n_bytes() const { return n_bytes_; }
     double offset() const { return offset_; }
     double slack() const { return slack_; }
-    // The distance of the cheapest code. No code has a smaller one, to the last bit: floating-point
-    // sums round monotonically, so that a more expensive bit never makes a sum smaller.
+    // The distance of the cheapest code. No code has a smaller distance, to the last bit:
+    // floating-point sums round monotonically, so a more expensive bit never makes a sum smaller.
     double least_distance() const { return least_distance_; }
 
-    // What the flip sums of a code with distance <= `worst`, which is not +inf, add up to at most.
-    // Beyond the cap all codes are within: their flip sums are at most 2^1020, and the difference
-    // must not overflow for a radius near the largest double.
+    // An upper limit of the total flip sum of any code with distance <= `worst`, which is not +inf.
+    // The cap keeps the difference from overflowing for a radius near the largest double; it allows
+    // every code, since flip sums are at most 2^1020.
     double flips_within(double worst) const { return std::min(worst - offset_ + slack_, 0x1p1021); }
 
     // The distance of row r (0-31) of a block.
@@ -67,7 +67,7 @@ public:
     // The distances of all 32 rows of a block.
     void distances(const std::uint8_t* block, double out[block_rows]) const;
 
-    // n_bytes x 2 x 16 flip sums; nibble 0 is the low one of the byte.
+    // Flip sums of shape (n_bytes, 2, 16); nibble 0 is the low one of the byte.
     const double* nibble_flips() const { return nibble_flips_.get(); }
 
 private:
@@ -79,8 +79,8 @@ private:
     double offset_;
     double slack_;
     double least_distance_;
-    std::unique_ptr<double[]> byte_sums_;
-    std::unique_ptr<double[]> nibble_flips_;
+    std::unique_ptr<double[]> byte_sums_;     // Cost sums of shape (n_bytes, 256).
+    std::unique_ptr<double[]> nibble_flips_;  // Flip sums of shape (n_bytes, 2, 16).
 };
 
 }  // namespace bitweigh

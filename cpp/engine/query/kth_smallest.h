@@ -1,8 +1,8 @@
-// The k-th smallest of some numbers, without branches on the data.
+// Selects the k-th smallest number without branches on the data.
 //
 // std::nth_element mispredicts about every second comparison; on a few hundred numbers that made
-// up half the cost of keeping the K nearest. It still has the last word: after a few rounds that
-// did not narrow the values down, whatever their order, its linear time bounds the whole.
+// up half the cost of keeping the K nearest. It still finishes the selection: if a few rounds did
+// not narrow the values down, its linear time bounds the total.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace bitweigh {
 
-// Moves the values below the pivot to the front; returns how many there are.
+// Moves the values below the pivot to the front and returns their number.
 inline std::size_t partition_values(double* values, std::size_t n, double pivot) {
     std::size_t end = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -23,14 +23,14 @@ inline std::size_t partition_values(double* values, std::size_t n, double pivot)
     return end;
 }
 
-// 1 <= k <= n; no value is NaN. Reorders the values.
+// Returns the k-th smallest of n values, 1 <= k <= n, none of them NaN. Reorders the values.
 inline double kth_smallest(double* values, std::size_t n, std::size_t k) {
-    // Three scattered places: values often lie in order, rising, falling or both, and then first,
-    // middle and last are extremes. The places depend on nothing but the round.
-    std::uint64_t place = 0x9e3779b97f4a7c15u;
+    // The pivot is the median of three values from scattered positions: values often rise, fall or
+    // do both, and then the first, middle and last are extremes. The same positions in every call.
+    std::uint64_t random = 0x9e3779b97f4a7c15u;
     const auto pick = [&] {
-        place = place * 6364136223846793005u + 1442695040888963407u;
-        return values[(place >> 33) % n];
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        return values[(random >> 33) % n];
     };
     for (int round = 0; n > 16 && round < 24; ++round) {
         const double a = pick();

@@ -1,18 +1,17 @@
-// The K nearest seen so far.
+// Keeps the K nearest entries offered so far.
 //
-// A few are kept in order. More are kept in a buffer that is larger than K: entries are appended,
-// and when it is full the K nearest are selected and the rest dropped. That costs a few nanoseconds
-// an entry where a heap costs a mispredicted branch for each level. Between two selections a
-// histogram of the distances follows the K-th nearest down: every bin knows the largest distance in
-// it, so the largest in the first bin up to which there are K is a distance that the K-th does not
-// exceed.
+// If K is small they are kept in order. Otherwise they are kept in a buffer that is larger than K:
+// entries are appended, and when it is full the K nearest are selected and the rest dropped. That
+// costs a few nanoseconds an entry where a heap costs a mispredicted branch for each level. Between
+// two selections a histogram of the distances follows the K-th nearest down: every bin knows its
+// largest distance, and the K-th nearest does not exceed that of the first bin up to which there
+// are K entries.
 //
-// Where a search may meet a row more than once, the ids kept are hashed. Nothing else is
-// remembered: `worst` only falls, so a row that was seen before and dropped is beyond it when it
-// comes again.
+// If a search may find a row more than once, the ids kept are hashed. Dropped rows need not be
+// remembered: `worst` only falls, so a dropped row is beyond it when it is offered again.
 //
-// A bound may be given from outside: a distance that the K-th best of the whole search is known
-// not to exceed. `worst` is the smaller of the two, so it only falls.
+// A bound may come from outside: a distance that the K-th nearest of the whole search is known not
+// to exceed. `worst` is the smaller of the two, so it only falls.
 #pragma once
 
 #include <algorithm>
@@ -33,88 +32,90 @@
 
 namespace bitweigh {
 
-// A k for everything within the bound, however many there are.
+// The k of a search for all rows within a bound.
 inline constexpr std::size_t every_row = std::numeric_limits<std::size_t>::max() / 16;
 
-// Which ids were seen, by the place where they are stored.
+// A hash set of ids, identified by the place where they are stored.
 class SeenIds {
 public:
-    // For `most` ids at first.
-    explicit SeenIds(std::size_t most) : places_(std::bit_ceil(2 * most + 2)) {
-        shift_ = 64 - std::countr_zero(places_.size());
+    // Reserves room for this many ids; the set grows as needed.
+    explicit SeenIds(std::size_t capacity) : slots_(std::bit_ceil(2 * capacity + 2)) {
+        shift_ = 64 - std::countr_zero(slots_.size());
     }
 
-    // False if the id is there already.
+    // Returns false if the id is already in the set.
     bool insert(IdPlace id) {
         if (!has_room(1)) grow();
-        std::size_t at = place_of(id);
-        for (; places_[at]; at = (at + 1) & (places_.size() - 1)) {
-            if (places_[at] == id) return false;
+        std::size_t slot = slot_of(id);
+        for (; slots_[slot]; slot = (slot + 1) & (slots_.size() - 1)) {
+            if (slots_[slot] == id) return false;
         }
-        places_[at] = id;
+        slots_[slot] = id;
         ++size_;
         return true;
     }
-    bool has_room(std::size_t more) const { return 2 * (size_ + more) < places_.size(); }
+    // Whether this many more ids fit without growing.
+    bool has_room(std::size_t more) const { return 2 * (size_ + more) < slots_.size(); }
     void clear() {
-        std::fill(places_.begin(), places_.end(), IdPlace());
+        std::fill(slots_.begin(), slots_.end(), IdPlace());
         size_ = 0;
     }
 
 private:
     void grow() {
-        SeenIds larger(places_.size());
-        for (const IdPlace& id : places_) {
+        SeenIds larger(slots_.size());
+        for (const IdPlace& id : slots_) {
             if (id) larger.insert(id);
         }
         *this = std::move(larger);
     }
-    std::size_t place_of(IdPlace id) const {
+    std::size_t slot_of(IdPlace id) const {
         return (id.number() / alignof(std::uint32_t) * 0x9e3779b97f4a7c15u) >> shift_;
     }
 
-    std::vector<IdPlace> places_;
-    std::size_t size_ = 0;
-    int shift_;
+    std::vector<IdPlace> slots_;  // Power of two in size; less than half are in use.
+    std::size_t size_ = 0;        // Number of ids in the set.
+    int shift_;                   // Right shift that turns a 64-bit hash into a slot.
 };
 
 // An Entry has a `distance`, and nearer(a, b) orders two of them.
 template <class Entry>
 class TopK {
-    // So many are kept in order: as fast as a buffer, and `worst` is never late.
-    static constexpr std::size_t few = 16;
-    // Room for the ids seen is made for so many; beyond that it grows.
+    // Up to this k entries are kept in order: as fast as a buffer, and `worst` is always up to
+    // date.
+    static constexpr std::size_t max_ordered_k = 16;
+    // Limit of the room reserved for seen ids; beyond it the set grows.
     static constexpr std::size_t max_seen_at_first = 4096;
 
 public:
-    // k >= 1. `repeats`: the same row may be offered again; only for candidates.
+    // k >= 1. `repeats`: the same row may be offered again; only if Entry is Candidate.
     explicit TopK(std::size_t k, bool repeats = false)
         : k_(k), room_(k + std::max(k / 2, std::min<std::size_t>(7 * k, 2048))), full_(k + k / 2) {
-        entries_.reserve(std::min<std::size_t>(k <= few ? k : full_, 1024));
-        // Room for more than are kept: those that were dropped need not be taken out at once.
-        if (repeats) seen_.emplace(k <= few ? 0 : std::min(room_ + k, max_seen_at_first));
+        entries_.reserve(std::min<std::size_t>(k <= max_ordered_k ? k : full_, 1024));
+        // Room for more ids than are kept: those of dropped entries need not be removed at once.
+        if (repeats) seen_.emplace(k <= max_ordered_k ? 0 : std::min(room_ + k, max_seen_at_first));
     }
 
-    // No row farther than this can be among the K nearest; equal ones can, by their id.
+    // No row farther than this can be among the K nearest; a row at this distance can, by its id.
     double worst() const { return worst_; }
 
     std::size_t k() const { return k_; }
     std::size_t size() const { return entries_.size(); }
-    // How often an entry came again.
+    // The number of entries offered while they were already kept.
     std::size_t repeats() const { return repeats_; }
 
-    // The K-th nearest of those that came, or of those that came up to some time ago: what is not
-    // nearer is not kept. Null while that is not known.
+    // The K-th nearest entry at the last selection, or of all entries if K is small: an entry that
+    // is not nearer is not kept. Null while there is none.
     const Entry* kth() const {
-        if (k_ <= few) return entries_.size() == k_ ? &entries_.back() : nullptr;
+        if (k_ <= max_ordered_k) return entries_.size() == k_ ? &entries_.back() : nullptr;
         return selected_ ? &kth_ : nullptr;
     }
 
     void lower_bound_to(double bound) { worst_ = std::min(worst_, bound); }
 
-    // To be called for entries within `worst`; keeps those that can be among the K nearest.
+    // Keeps the entry if it can be among the K nearest; it must be within `worst`.
     void offer(const Entry& entry) {
-        if (k_ <= few) {
+        if (k_ <= max_ordered_k) {
             insert(entry);
             return;
         }
@@ -130,20 +131,19 @@ public:
         if (entries_.size() >= full_ || bins_are_spent()) select();
     }
 
-    // Forgets all but the first n entries that came; only with every_row as k, which keeps their
-    // order.
+    // Drops all but the first n entries offered; only if k is every_row, which keeps their order.
     void keep_first(std::size_t n) { entries_.resize(n); }
 
-    // The K nearest in rising order, or all if fewer came; leaves this empty.
+    // Returns the K nearest in ascending order, or all if there are fewer; leaves this empty.
     std::vector<Neighbour> take_sorted() {
         if (entries_.size() > k_) {
             const auto too_far = [this](const Entry& entry) { return entry.distance > worst_; };
             entries_.erase(std::remove_if(entries_.begin(), entries_.end(), too_far),
                            entries_.end());
-            // A few too many are dropped faster after sorting.
+            // If there are only a few too many, it is faster to drop them after sorting.
             if (entries_.size() > k_ + k_ / 4) select();
         }
-        // Each id is read once, and not for every comparison of two equal distances.
+        // Reads each id once, not for every comparison of two equal distances.
         std::vector<Neighbour> sorted;
         sorted.reserve(entries_.size());
         for (const Entry& entry : entries_) sorted.push_back(neighbour_of(entry));
@@ -185,7 +185,7 @@ private:
             kept += keep;
         }
         entries_.resize(kept);
-        if (kept > k_) {  // ties for the last places: the ids decide
+        if (kept > k_) {  // ties at the K-th distance: the ids decide
             const auto kth = entries_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
             std::nth_element(entries_.begin(), kth, entries_.end(), nearer);
             entries_.resize(k_);
@@ -203,7 +203,7 @@ private:
         count_all(last);
     }
 
-    // Counts an entry that was appended.
+    // Counts an appended entry in the histogram and lowers `worst` accordingly.
     void lower_by(double distance) {
         count(distance);
         if (up_to_kth_ - bins_[kth_bin_].entries < k_) return;
@@ -214,14 +214,14 @@ private:
         worst_ = std::min(worst_, bins_[kth_bin_].largest);
     }
 
-    // The K nearest all came to lie in the first bin: it has nothing more to tell.
+    // Whether the K nearest are all in the first bin, so that the histogram cannot lower `worst`.
     bool bins_are_spent() const { return selected_ && kth_bin_ == 0 && up_to_kth_ >= k_ + k_ / 2; }
 
     void count_all(double last) {
         bins_.fill({0, -padding_distance});
         nearest_ = last;
         for (const Entry& entry : entries_) nearest_ = std::min(nearest_, entry.distance);
-        // The cap keeps it finite where the distances are equal, or almost.
+        // The cap keeps it finite where the distances are equal, or almost equal.
         bins_per_distance_ = std::min(static_cast<double>(bins_.size()) / (last - nearest_),
                                       std::numeric_limits<double>::max());
         up_to_kth_ = 0;
@@ -236,31 +236,31 @@ private:
         ++up_to_kth_;
     }
 
-    // Rises with the distance: what is within the largest of a bin is not in a higher bin.
+    // Monotonic: a distance up to the largest in a bin is not in a higher bin.
     std::size_t bin_of(double distance) const {
-        const double at = (distance - nearest_) * bins_per_distance_;
-        if (!(at > 0.0)) return 0;  // also NaN, which infinite distances would make
-        return static_cast<std::size_t>(std::min(at, static_cast<double>(bins_.size() - 1)));
+        const double bin = (distance - nearest_) * bins_per_distance_;
+        if (!(bin > 0.0)) return 0;  // also NaN, which infinite distances would give
+        return static_cast<std::size_t>(std::min(bin, static_cast<double>(bins_.size() - 1)));
     }
 
     std::size_t k_;
-    std::size_t room_;
-    std::size_t full_;  // entries at which the next selection comes; the first bound cannot wait
+    std::size_t room_;  // Size of the full buffer.
+    std::size_t full_;  // Entries at which the next selection is due; earlier for the first bound.
     double worst_ = padding_distance;
-    bool selected_ = false;
-    Entry kth_{};  // the K-th nearest at the last selection
+    bool selected_ = false;  // Whether there was a selection.
+    Entry kth_{};            // K-th nearest entry at the last selection.
     std::vector<Entry> entries_;
-    std::vector<double> distances_;  // scratch of select()
+    std::vector<double> distances_;  // Scratch of select().
     struct Bin {
         std::size_t entries;
-        double largest;
+        double largest;  // Largest distance in the bin; -inf if it is empty.
     };
     std::array<Bin, 128> bins_;
-    double nearest_ = 0.0;
+    double nearest_ = 0.0;  // Smallest distance at the last selection, where the bins begin.
     double bins_per_distance_ = 0.0;
-    std::size_t kth_bin_ = 0;    // the first with K entries up to it
-    std::size_t up_to_kth_ = 0;  // entries in it and below
-    std::optional<SeenIds> seen_;
+    std::size_t kth_bin_ = 0;      // First bin up to which there are K entries.
+    std::size_t up_to_kth_ = 0;    // Number of entries in the bins up to kth_bin_.
+    std::optional<SeenIds> seen_;  // Ids of kept and of some dropped entries; set if rows repeat.
     std::size_t repeats_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// The ids of a segment by row: in 64 bits each, in 32 where all of them fit, or counted up from the
-// first and not stored at all.
+// The ids of a segment by row: stored in 64 bits each, or in 32 if all of them fit, or not stored
+// but counted up from the first.
 #pragma once
 
 #include <algorithm>
@@ -12,26 +12,26 @@
 
 namespace bitweigh {
 
-// What a place can hold beside its two bits, on every machine that has 64.
+// Counted ids are less than this, so that an IdPlace can hold them beside its two flag bits.
 inline constexpr Id counted_ids_end = Id{1} << 61;
 static_assert(sizeof(std::uintptr_t) == sizeof(Id));
 
-// Where an id is stored: an address, whose lowest bit says that the id has 32 bits; or, with the
-// next bit set, the id itself. Two places are equal if they are the same; ids are distinct, so then
-// and only then the ids are.
+// The place where an id is stored: its address, with the lowest bit set if the id has 32 bits; or,
+// with the next bit set, the id itself. Ids are distinct, so two places are equal if and only if
+// the ids are.
 class IdPlace {
 public:
     IdPlace() = default;
     explicit IdPlace(const Id* id) : place_(reinterpret_cast<std::uintptr_t>(id)) {}
     explicit IdPlace(const std::uint32_t* id) : place_(reinterpret_cast<std::uintptr_t>(id) | 1) {}
-    // An id that is stored nowhere, less than counted_ids_end.
+    // The place of an id that is not stored and less than counted_ids_end.
     static IdPlace of_counted(Id id) {
         IdPlace place;
         place.place_ = static_cast<std::uintptr_t>(id) << 2 | 2;
         return place;
     }
 
-    // False for no place at all.
+    // False if there is no id.
     explicit operator bool() const { return place_ != 0; }
     bool operator==(const IdPlace&) const = default;
     std::uint64_t number() const { return place_; }
@@ -49,9 +49,10 @@ private:
 
 class IdColumn {
 public:
-    // Each id is one more than the last; all are less than counted_ids_end.
+    // Counted ids: each is one more than the last, and all are less than counted_ids_end.
     IdColumn() = default;
     explicit IdColumn(Id first) : first_(first) {}
+    // Stored ids, which must outlive this.
     IdColumn(const Id* ids) : wide_(ids) {}
     IdColumn(const std::uint32_t* ids) : narrow_(ids) {}
 
@@ -63,19 +64,19 @@ public:
         if (narrow_) return Id{narrow_[row]};
         return wide_ ? wide_[row] : first_ + static_cast<Id>(row);
     }
-    // Whether they are not stored.
     bool is_counted() const { return !narrow_ && !wide_; }
 
-    // Which of n <= 32 rows from `first` on have an id less than `end` >= 0: a bit for each.
+    // A mask of those of n <= 32 rows, from `first` on, that have an id less than `end` >= 0.
     std::uint32_t below(std::size_t first, std::size_t n, Id end) const {
         if (narrow_) {
-            constexpr Id most = std::numeric_limits<std::uint32_t>::max();
-            if (end > most) return first_bits(n);
+            constexpr Id max_narrow = std::numeric_limits<std::uint32_t>::max();
+            if (end > max_narrow) return first_bits(n);
             return below(narrow_ + first, n, static_cast<std::uint32_t>(end));
         }
         if (wide_) return below(wide_ + first, n, end);
-        const Id before = end - (first_ + static_cast<Id>(first));
-        return first_bits(static_cast<std::size_t>(std::clamp(before, Id{0}, static_cast<Id>(n))));
+        const Id ids_below = end - (first_ + static_cast<Id>(first));
+        return first_bits(
+            static_cast<std::size_t>(std::clamp(ids_below, Id{0}, static_cast<Id>(n))));
     }
 
 private:
@@ -84,23 +85,23 @@ private:
     }
     template <class Stored>
     static std::uint32_t below(const Stored* ids, std::size_t n, Stored end) {
-        std::uint8_t other[block_rows];
+        std::uint8_t not_below[block_rows];
         if (n == block_rows) {
-            // Of known length, so that the compiler makes vector code of it.
-            for (std::size_t i = 0; i < block_rows; ++i) other[i] = !(ids[i] < end);
+            // A loop of known length, which the compiler vectorises.
+            for (std::size_t i = 0; i < block_rows; ++i) not_below[i] = !(ids[i] < end);
         } else {
-            for (std::size_t i = 0; i < block_rows; ++i) other[i] = !(i < n && ids[i] < end);
+            for (std::size_t i = 0; i < block_rows; ++i) not_below[i] = !(i < n && ids[i] < end);
         }
-        return zero_bytes(other);
+        return zero_bytes(not_below);
     }
 
-    Id first_ = 0;
-    const Id* wide_ = nullptr;
-    const std::uint32_t* narrow_ = nullptr;
+    Id first_ = 0;                           // First of the counted ids.
+    const Id* wide_ = nullptr;               // Ids stored in 64 bits, or null.
+    const std::uint32_t* narrow_ = nullptr;  // Ids stored in 32 bits, or null.
 };
 
-// A neighbour whose id was not read yet: in a large segment each read is a cache miss, and only
-// ties and the final answer need it.
+// A neighbour whose id has not been read yet: in a large segment each read is a cache miss, and
+// only ties and the final answer need it.
 struct Candidate {
     double distance;
     IdPlace id;

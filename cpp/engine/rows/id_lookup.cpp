@@ -11,28 +11,28 @@ namespace bitweigh {
 namespace {
 
 constexpr Row no_row = std::numeric_limits<Row>::max();
-// What one step of sorting counts as towards the next look at Ctrl-C, in bytes.
+// The bytes that one step of sorting counts as towards the next interrupt check.
 constexpr std::size_t step_bytes = 64;
 
-// The difference of two ids, which may come from a damaged file and be negative.
-std::uint64_t beyond(Id least, Id id) {
-    return static_cast<std::uint64_t>(id) - static_cast<std::uint64_t>(least);
+// The difference id - min_id; either may come from a damaged file and be negative.
+std::uint64_t offset_of(Id min_id, Id id) {
+    return static_cast<std::uint64_t>(id) - static_cast<std::uint64_t>(min_id);
 }
 
-// Ids without gaps: each names its place. False where two are equal, which leaves another place
-// empty.
-bool place_by_id(IdColumn ids, std::size_t rows, Id least, Row* by_id, Checkpoint& checkpoint) {
+// Sorts ids without gaps: each determines its position. Returns false if two are equal, which
+// leaves another position empty.
+bool place_by_id(IdColumn ids, std::size_t rows, Id min_id, Row* by_id, Checkpoint& checkpoint) {
     std::fill(by_id, by_id + rows, no_row);
     for (std::size_t row = 0; row < rows; ++row) {
-        by_id[beyond(least, ids[row])] = static_cast<Row>(row);
+        by_id[offset_of(min_id, ids[row])] = static_cast<Row>(row);
         checkpoint.done(step_bytes);
     }
     return std::find(by_id, by_id + rows, no_row) == by_id + rows;
 }
 
-// By digits, the lowest first; each pass keeps the order of the last for equal digits.
+// Radix sort, lowest digit first; each pass is stable.
 template <class Key>
-void sort_by_digits(IdColumn ids, std::size_t rows, Id least, std::uint64_t range, Row* by_id,
+void sort_by_digits(IdColumn ids, std::size_t rows, Id min_id, std::uint64_t range, Row* by_id,
                     Checkpoint& checkpoint) {
     constexpr unsigned digit_bits = 11;
     constexpr std::size_t n_digits = std::size_t{1} << digit_bits;
@@ -43,7 +43,7 @@ void sort_by_digits(IdColumn ids, std::size_t rows, Id least, std::uint64_t rang
     std::vector<Entry> entries(rows);
     std::vector<Entry> sorted(rows);
     for (std::size_t row = 0; row < rows; ++row) {
-        entries[row] = {static_cast<Key>(beyond(least, ids[row])), static_cast<Row>(row)};
+        entries[row] = {static_cast<Key>(offset_of(min_id, ids[row])), static_cast<Row>(row)};
         checkpoint.done(step_bytes);
     }
     for (unsigned shift = 0; shift < 64 && range >> shift != 0; shift += digit_bits) {
@@ -53,7 +53,7 @@ void sort_by_digits(IdColumn ids, std::size_t rows, Id least, std::uint64_t rang
         std::array<std::size_t, n_digits> starts{};
         for (const Entry& entry : entries) ++starts[digit_of(entry)];
         std::size_t start = 0;
-        for (std::size_t& own : starts) own = std::exchange(start, start + own);
+        for (std::size_t& count : starts) count = std::exchange(start, start + count);
         for (const Entry& entry : entries) {
             sorted[starts[digit_of(entry)]++] = entry;
             checkpoint.done(step_bytes);
@@ -67,18 +67,18 @@ void sort_by_digits(IdColumn ids, std::size_t rows, Id least, std::uint64_t rang
 
 void sort_by_id(IdColumn ids, std::size_t rows, Row* by_id, Checkpoint& checkpoint) {
     if (rows == 0) return;
-    Id least = ids[0];
-    Id most = ids[0];
+    Id min_id = ids[0];
+    Id max_id = ids[0];
     for (std::size_t row = 1; row < rows; ++row) {
-        least = std::min(least, ids[row]);
-        most = std::max(most, ids[row]);
+        min_id = std::min(min_id, ids[row]);
+        max_id = std::max(max_id, ids[row]);
     }
-    const std::uint64_t range = beyond(least, most);
-    if (range == rows - 1 && place_by_id(ids, rows, least, by_id, checkpoint)) return;
+    const std::uint64_t range = offset_of(min_id, max_id);
+    if (range == rows - 1 && place_by_id(ids, rows, min_id, by_id, checkpoint)) return;
     if (range <= std::numeric_limits<std::uint32_t>::max()) {
-        sort_by_digits<std::uint32_t>(ids, rows, least, range, by_id, checkpoint);
+        sort_by_digits<std::uint32_t>(ids, rows, min_id, range, by_id, checkpoint);
     } else {
-        sort_by_digits<std::uint64_t>(ids, rows, least, range, by_id, checkpoint);
+        sort_by_digits<std::uint64_t>(ids, rows, min_id, range, by_id, checkpoint);
     }
 }
 

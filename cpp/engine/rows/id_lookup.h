@@ -1,4 +1,4 @@
-// From ids to rows: the rows of a segment in ascending id, and the row of an id by them.
+// Finds rows by id: sorts the rows of a segment by id, and looks an id up in them.
 #pragma once
 
 #include <cstddef>
@@ -10,33 +10,33 @@
 
 namespace bitweigh {
 
-// `by_id` has the rows in ascending id; null where the rows are in that order themselves. Returns
-// the row, or `rows` if there is no such id, also where `by_id` is damaged and names rows that do
-// not exist.
-inline std::size_t find_row(IdColumn ids, const Row* by_id, std::size_t rows, Id wanted) {
-    const auto row_at = [&](std::size_t place) -> std::size_t {
-        return by_id ? by_id[place] : place;
+// Returns the row with this id, or `rows` if there is none, also if `by_id` is damaged and names
+// rows that do not exist. `by_id` has the rows in ascending id; null if rows are in that order
+// already.
+inline std::size_t find_row(IdColumn ids, const Row* by_id, std::size_t rows, Id wanted_id) {
+    const auto row_at = [&](std::size_t position) -> std::size_t {
+        return by_id ? by_id[position] : position;
     };
     std::size_t begin = 0;
     std::size_t end = rows;
-    const auto is_at = [&](std::uint64_t place) {
-        return place < rows && row_at(place) < rows && ids[row_at(place)] == wanted;
+    const auto is_at = [&](std::uint64_t position) {
+        return position < rows && row_at(position) < rows && ids[row_at(position)] == wanted_id;
     };
-    // Ids without gaps, as an index gives them, are found at once; those from 0 without a look at
-    // the first, which in a mapped file may be a page fault.
-    const auto number = static_cast<std::uint64_t>(wanted);
-    if (is_at(number)) return row_at(number);
+    // Ids without gaps, as an index assigns them, are found at once; those that start from 0
+    // without reading the first, which in a mapped file may be a page fault.
+    const auto from_zero = static_cast<std::uint64_t>(wanted_id);
+    if (is_at(from_zero)) return row_at(from_zero);
     if (rows > 0 && row_at(0) < rows) {
-        const std::uint64_t beyond_first = number - static_cast<std::uint64_t>(ids[row_at(0)]);
-        if (is_at(beyond_first)) return row_at(beyond_first);
+        const std::uint64_t from_first = from_zero - static_cast<std::uint64_t>(ids[row_at(0)]);
+        if (is_at(from_first)) return row_at(from_first);
     }
     while (begin < end) {
         const std::size_t middle = begin + (end - begin) / 2;
         const std::size_t row = row_at(middle);
         if (row >= rows) return rows;
         const Id id = ids[row];
-        if (id == wanted) return row;
-        if (id < wanted) {
+        if (id == wanted_id) return row;
+        if (id < wanted_id) {
             begin = middle + 1;
         } else {
             end = middle;
@@ -45,8 +45,8 @@ inline std::size_t find_row(IdColumn ids, const Row* by_id, std::size_t rows, Id
     return rows;
 }
 
-// Writes the rows in ascending id into `by_id` (rows); rows of equal id in ascending order. No id
-// is negative.
+// Writes the rows in ascending id into `by_id`, rows of equal id in ascending order. No id is
+// negative.
 void sort_by_id(IdColumn ids, std::size_t rows, Row* by_id, Checkpoint& checkpoint);
 
 }  // namespace bitweigh

@@ -1,7 +1,7 @@
-// Which rows of a segment a search may return: a bit for each row, in pages. Rows are denied
-// because they were removed or because a filter leaves them out. A copy shares the pages that it
-// does not change, and pages whose rows are all alike are not stored, so that denying one row of
-// many millions, or allowing only one, writes some kilobytes.
+// The rows of a segment that a search may return: a bit for each row, in pages. Rows are denied
+// because they were removed or because a filter excludes them. A copy shares the pages that it does
+// not change, and pages whose rows are all allowed or all denied are not stored, so that denying
+// one row of many millions, or allowing only one, writes a few kilobytes.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,15 @@
 
 namespace bitweigh {
 
-// A mask as a search reads it; without pages it allows every row.
+// A mask as a search reads it; if `pages` is null, it allows every row.
 struct RowMaskView {
-    // 16 KiB of masks, 131,072 rows: the list of a billion rows' pages is about as long as a page.
+    // 16 KiB of masks, 131,072 rows: the list of the pages of a billion rows is itself about as
+    // large as four pages.
     static constexpr std::size_t page_blocks = 4096;
 
-    const std::uint32_t* const* pages = nullptr;  // null for a page without a denied row
+    const std::uint32_t* const* pages = nullptr;  // Pages; null for one without denied rows.
 
-    // The denied rows of a block, a bit for each.
+    // The mask of the denied rows of a block.
     std::uint32_t denied_in(std::size_t block) const {
         if (pages == nullptr) return 0;
         const std::uint32_t* page = pages[block / page_blocks];
@@ -36,7 +37,7 @@ struct RowMaskView {
 
 class RowMask {
 public:
-    // Allows each of `rows`.
+    // Allows all of `rows` rows.
     explicit RowMask(std::size_t rows) : rows_(rows), pages_(n_pages()), owned_(n_pages()) {}
 
     // Denies the rows whose bit is set in `stored`, which has a mask for each block.
@@ -56,30 +57,30 @@ public:
         return mask;
     }
 
-    // Denies the rows that denied_in(block) returns, a bit for each; those of rows that do not
-    // exist mean nothing.
+    // Denies the rows in the masks that denied_in(block) returns; bits of rows that do not exist
+    // are ignored.
     template <class DeniedIn>
     static RowMask from_blocks(std::size_t rows, DeniedIn denied_in) {
         RowMask mask(rows);
-        for (std::size_t number = 0; number < mask.pages_.size(); ++number) {
-            const std::size_t first = number * page_blocks;
-            auto page = std::make_shared<Page>(mask.blocks_in(number));
+        for (std::size_t p = 0; p < mask.pages_.size(); ++p) {
+            const std::size_t first = p * page_blocks;
+            auto page = std::make_shared<Page>(mask.blocks_in(p));
             std::size_t denied = 0;
             for (std::size_t i = 0; i < page->size(); ++i) {
                 (*page)[i] = denied_in(first + i) & mask.existing(first + i);
                 denied += static_cast<std::size_t>(std::popcount((*page)[i]));
             }
             mask.denied_rows_ += denied;
-            if (denied == mask.rows_in(number)) {
-                mask.pages_[number] = all_denied.data();
+            if (denied == mask.rows_in(p)) {
+                mask.pages_[p] = all_denied.data();
             } else if (denied > 0) {
-                mask.own(number, std::move(page));
+                mask.set_page(p, std::move(page));
             }
         }
         return mask;
     }
 
-    // Copies that deny, or allow, these rows as well; each must be less than rows().
+    // Return a copy that also denies, or allows, these rows; each must be less than rows().
     RowMask denying(std::span<const Row> more) const {
         return changed(more, [](std::uint32_t mask, std::uint32_t bit) { return mask | bit; });
     }
@@ -95,12 +96,12 @@ public:
     // The blocks that have an allowed row, ascending.
     std::vector<std::uint32_t> allowed_blocks() const {
         std::vector<std::uint32_t> blocks;
-        for (std::size_t number = 0; number < pages_.size(); ++number) {
-            const std::uint32_t* page = pages_[number];
+        for (std::size_t p = 0; p < pages_.size(); ++p) {
+            const std::uint32_t* page = pages_[p];
             if (page == all_denied.data()) continue;
-            for (std::size_t i = 0; i < blocks_in(number); ++i) {
+            for (std::size_t i = 0; i < blocks_in(p); ++i) {
                 const std::uint32_t allowed = page ? ~page[i] : ~std::uint32_t{0};
-                const std::size_t block = number * page_blocks + i;
+                const std::size_t block = p * page_blocks + i;
                 if (allowed && (allowed & existing(block))) {
                     blocks.push_back(static_cast<std::uint32_t>(block));
                 }
@@ -109,7 +110,7 @@ public:
         return blocks;
     }
 
-    // Bytes of its pages, and of the stored masks that it reads.
+    // The size of its pages, and of the stored masks that it reads.
     std::size_t bytes() const {
         std::size_t masks = stored_ ? blocks_of(rows_) : 0;
         for (const auto& page : owned_) masks += page ? page->size() : 0;
@@ -133,21 +134,22 @@ private:
     std::size_t rows_in(std::size_t page) const {
         return std::min(page_blocks * block_rows, rows_ - page * page_blocks * block_rows);
     }
+    // The mask of the rows of a block that exist.
     std::uint32_t existing(std::size_t block) const {
-        const std::size_t left = rows_ - block * block_rows;
-        return left >= block_rows ? ~std::uint32_t{0} : (std::uint32_t{1} << left) - 1;
+        const std::size_t rows_from = rows_ - block * block_rows;
+        return rows_from >= block_rows ? ~std::uint32_t{0} : (std::uint32_t{1} << rows_from) - 1;
     }
 
-    // A copy in which the mask of each row's block is change(mask, bit of the row).
+    // Returns a copy in which change(mask, bit) replaces the mask of each row's block.
     template <class Change>
     RowMask changed(std::span<const Row> rows, Change change) const {
         RowMask copy = *this;
-        std::vector<Page*> fresh(pages_.size());
+        std::vector<Page*> copied_pages(pages_.size());
         for (const Row row : rows) {
             const std::size_t block = row / block_rows;
-            const std::size_t number = block / page_blocks;
-            if (!fresh[number]) fresh[number] = copy.copy_page(number);
-            std::uint32_t& mask = (*fresh[number])[block % page_blocks];
+            const std::size_t p = block / page_blocks;
+            if (!copied_pages[p]) copied_pages[p] = copy.copy_page(p);
+            std::uint32_t& mask = (*copied_pages[p])[block % page_blocks];
             const std::uint32_t after = change(mask, std::uint32_t{1} << (row % block_rows));
             if (after > mask) ++copy.denied_rows_;
             if (after < mask) --copy.denied_rows_;
@@ -155,23 +157,23 @@ private:
         }
         return copy;
     }
-    Page* copy_page(std::size_t number) {
-        auto page = std::make_shared<Page>(blocks_in(number));
-        if (pages_[number]) std::copy_n(pages_[number], page->size(), page->begin());
+    Page* copy_page(std::size_t p) {
+        auto page = std::make_shared<Page>(blocks_in(p));
+        if (pages_[p]) std::copy_n(pages_[p], page->size(), page->begin());
         Page* copied = page.get();
-        own(number, std::move(page));
+        set_page(p, std::move(page));
         return copied;
     }
-    void own(std::size_t number, std::shared_ptr<const Page> page) {
-        pages_[number] = page->data();
-        owned_[number] = std::move(page);
+    void set_page(std::size_t p, std::shared_ptr<const Page> page) {
+        pages_[p] = page->data();
+        owned_[p] = std::move(page);
     }
 
     std::size_t rows_;
     std::size_t denied_rows_ = 0;
-    std::vector<const std::uint32_t*> pages_;
-    std::vector<std::shared_ptr<const Page>> owned_;  // null where a page is not stored here
-    std::shared_ptr<const std::uint32_t[]> stored_;   // kept for the pages that lie in it
+    std::vector<const std::uint32_t*> pages_;         // Null for a page without denied rows.
+    std::vector<std::shared_ptr<const Page>> owned_;  // Null for pages in stored_ or not stored.
+    std::shared_ptr<const std::uint32_t[]> stored_;   // Masks that pages_ may point into, or null.
 };
 
 }  // namespace bitweigh

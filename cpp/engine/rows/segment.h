@@ -1,4 +1,4 @@
-// A segment as the engine sees it: arrays that somebody else owns and nobody changes.
+// A segment as the engine sees it: immutable arrays, owned elsewhere.
 #pragma once
 
 #include <algorithm>
@@ -13,34 +13,33 @@
 
 namespace bitweigh {
 
-// Rows in blocks, in some order. A position is a place in that order.
+// The rows of a segment in blocks, in any order. A position is an index in that order.
 struct BlockRows {
-    const std::uint8_t* blocks;  // blocks_of(rows) blocks, as bits.h lays them out
-    IdColumn ids;                // by row
-    std::size_t rows;            // < max_segment_rows
-    const Row* row_numbers;      // by position; null where positions are rows
-    RowMaskView mask = {};       // by row
+    const std::uint8_t* blocks;  // Array of blocks_of(rows) blocks, in the layout of bits.h.
+    IdColumn ids;                // Ids by row.
+    std::size_t rows;            // Number of rows, less than max_segment_rows.
+    const Row* row_numbers;      // Rows by position; null if positions are rows.
+    RowMaskView mask = {};       // Mask by row.
 
     std::size_t n_blocks() const { return blocks_of(rows); }
 
-    // The positions of a block that count: those that exist (only the last block has fewer than 32)
-    // and, where that can be seen without looking at each, that are not denied.
+    // A mask of the positions of a block that count: those that exist (only the last block has
+    // fewer than 32) and, if positions are rows, that are not denied.
     std::uint32_t rows_in(std::size_t block) const {
-        const std::size_t left = rows - block * block_rows;
+        const std::size_t rows_from = rows - block * block_rows;
         const std::uint32_t existing =
-            left >= block_rows ? ~std::uint32_t{0} : (std::uint32_t{1} << left) - 1;
+            rows_from >= block_rows ? ~std::uint32_t{0} : (std::uint32_t{1} << rows_from) - 1;
         return row_numbers ? existing : existing & ~mask.denied_in(block);
     }
 
-    // Which rows of a block have an id less than `end`: a bit for each. Only where positions are
-    // rows.
+    // A mask of the rows of a block that have an id less than `end`. Only if positions are rows.
     std::uint32_t ids_below(std::size_t block, Id end) const {
         const std::size_t first = block * block_rows;
         return ids.below(first, std::min(block_rows, rows - first), end);
     }
 
-    // Where the id at a position is, one of rows_in; nowhere if that row is denied, or if its
-    // number is damaged: it may come from a mapped file that nobody has verified.
+    // The place of the id at a position that is in rows_in; no place if its row is denied, or if
+    // the row number is damaged: it may come from a mapped file that nobody has verified.
     IdPlace id_at(std::size_t position) const {
         if (row_numbers == nullptr) return ids.place(position);
         const Row row = row_numbers[position];
@@ -49,24 +48,25 @@ struct BlockRows {
     }
 };
 
-// The rows of a segment once more, in ascending key: bit j of a row's key is bit bits[j] of its
+// A second copy of a segment's rows, in ascending key: bit j of a row's key is bit bits[j] of its
 // code. The rows with key v are at positions [starts[v], starts[v + 1]).
 struct Band {
-    std::span<const std::uint16_t> bits;  // 1 to max_band_bits of them
-    const std::uint32_t* starts;          // 2^bits.size() + 1
+    std::span<const std::uint16_t> bits;  // Bits of the key, 1 to max_band_bits.
+    const std::uint32_t* starts;          // Directory of 2^bits.size() + 1 positions.
     BlockRows rows;
 };
 inline constexpr std::size_t max_band_bits = 24;
 
 struct Segment : BlockRows {
-    std::span<const Band> bands;  // empty: to be scanned
-    const Row* by_id = nullptr;   // rows in ascending id; null where rows are in that order
-    std::size_t denied_rows = 0;  // by the mask
-    // Where few rows are allowed, the blocks that have any: the others need not be read. Null: all.
+    std::span<const Band> bands;  // Bands; empty if the segment can only be scanned.
+    const Row* by_id = nullptr;   // Rows in ascending id; null if rows are in that order already.
+    std::size_t denied_rows = 0;  // Number of rows that the mask denies.
+    // The blocks with allowed rows, if few rows are allowed: the others need not be read. Null:
+    // all.
     std::span<const std::uint32_t> allowed_blocks = {};
 };
 
-// The segments of a search, one after the other, as one line of blocks that can be cut anywhere.
+// The segments of a search, concatenated to a line of blocks that can be cut anywhere.
 class SegmentLine {
 public:
     explicit SegmentLine(std::span<const Segment> segments) : segments_(segments) {
@@ -78,11 +78,11 @@ public:
     }
 
     std::size_t n_blocks() const { return n_blocks_; }
-    // Rows that a search may return.
+    // The number of rows that a search may return.
     std::size_t rows() const { return rows_; }
 
     // Calls visit(segment, begin, end) for each segment that has blocks in [begin, end) of the
-    // line, with the block numbers that they have in the segment.
+    // line, with the segment's own block numbers.
     template <class Visit>
     void visit(std::size_t begin, std::size_t end, Visit visit) const {
         for (std::size_t s = 0; s < segments_.size(); ++s) {
@@ -96,7 +96,7 @@ public:
 
 private:
     std::span<const Segment> segments_;
-    std::vector<std::size_t> starts_;
+    std::vector<std::size_t> starts_;  // Number in the line of each segment's first block.
     std::size_t n_blocks_ = 0;
     std::size_t rows_ = 0;
 };

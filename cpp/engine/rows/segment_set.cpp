@@ -13,17 +13,17 @@ namespace bitweigh {
 
 namespace {
 
-// What looking up an id, and reading the flags of a block, count as towards the next look at
-// Ctrl-C, in bytes.
+// The bytes that looking up an id, and reading the flags of a block, count as towards the next
+// interrupt check.
 constexpr std::size_t lookup_bytes = 8192;
 constexpr std::size_t flags_bytes = 1024;
 
-// Which rows of a block have an id i with flags[i] != 0: a bit for each.
+// A mask of the rows of a block whose id i has flags[i] != 0.
 std::uint32_t flagged_rows(const Segment& segment, std::size_t block,
                            std::span<const std::uint8_t> flags) {
     const std::size_t first = block * block_rows;
     const std::size_t n = std::min(block_rows, segment.rows - first);
-    // Ids of a damaged file may be negative; as unsigned numbers these are beyond any flag.
+    // Ids of a damaged file may be negative; as unsigned numbers they are beyond all flags.
     const auto first_id = static_cast<std::uint64_t>(segment.ids[first]);
     if (segment.ids.is_counted() && first_id >= flags.size()) return 0;
     if (segment.ids.is_counted() && flags.size() - first_id >= block_rows) {
@@ -47,7 +47,7 @@ SegmentSet::SegmentSet(std::vector<Member> members)
         Segment& view = views_.emplace_back(*members_[s].segment);
         if (!mask) continue;
         if (mask->rows() != view.rows) {
-            throw std::invalid_argument("there must be a mask for each row of a segment");
+            throw std::invalid_argument("a row mask must have as many rows as its segment");
         }
         view.mask = mask->view();
         view.denied_rows = mask->denied_rows();
@@ -57,10 +57,10 @@ SegmentSet::SegmentSet(std::vector<Member> members)
     }
 }
 
-std::optional<RowLocation> SegmentSet::find(Id wanted) const {
+std::optional<RowLocation> SegmentSet::find(Id id) const {
     for (std::size_t s = 0; s < views_.size(); ++s) {
         const Segment& view = views_[s];
-        const std::size_t row = find_row(view.ids, view.by_id, view.rows, wanted);
+        const std::size_t row = find_row(view.ids, view.by_id, view.rows, id);
         if (row < view.rows && !view.mask.denies(static_cast<Row>(row))) {
             return RowLocation{s, static_cast<Row>(row)};
         }
@@ -104,7 +104,7 @@ SegmentSet SegmentSet::filtered_by_ids(std::span<const Id> ids, FilterKind kind,
     const auto rows = rows_with(ids, checkpoint, [](std::size_t) {});
     std::vector<Member> members = members_;
     for (std::size_t s = 0; s < rows.size(); ++s) {
-        // Rows that were removed are not found, so that none of them is allowed again.
+        // Removed rows are not found, so none of them is allowed again.
         if (kind == FilterKind::allow) {
             const RowMask none = RowMask::denying_all(members[s].segment->rows);
             members[s].mask = std::make_shared<const RowMask>(none.allowing(rows[s]));
@@ -140,7 +140,7 @@ void SegmentSet::list_allowed_blocks() {
         const RowMask* mask = members_[s].mask.get();
         if (!mask || mask->allowed_rows() * sparse_filter_ratio > mask->rows()) continue;
         allowed_blocks_[s] = mask->allowed_blocks();
-        // Memory of its own also for an empty list: null would mean all blocks.
+        // Allocates memory even for an empty list: null would mean all blocks.
         allowed_blocks_[s].reserve(1);
         views_[s].allowed_blocks = allowed_blocks_[s];
     }

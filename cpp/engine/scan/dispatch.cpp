@@ -1,4 +1,4 @@
-// Which kernels this machine can run. The only place that asks the CPU.
+// Determines which kernels this machine can run. The only file that queries the CPU.
 #include <array>
 #include <cstddef>
 

@@ -1,4 +1,4 @@
-// The kernels that exist, for dispatch.cpp alone. Which are compiled depends on the architecture.
+// The kernels compiled for this architecture, for dispatch.cpp alone.
 #pragma once
 
 #include "engine/scan/scan.h"

@@ -16,7 +16,7 @@ struct Neon {
     static constexpr int group = 2;
     static constexpr int wide_group = 1;
 
-    // One bit per byte of a comparison's result (0 or 255).
+    // The mask of a comparison's result: one bit for each byte, which is 0 or 255.
     BITWEIGH_INLINE std::uint32_t mask_of(uint8x16_t in) {
         static const std::uint8_t weights[16] = {1, 2, 4, 8, 16, 32, 64, 128,
                                                  1, 2, 4, 8, 16, 32, 64, 128};

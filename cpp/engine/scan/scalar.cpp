@@ -1,5 +1,5 @@
-// The kernel in plain C++: for CPUs without the others, and the plainest statement of what a
-// kernel does, written apart from the loop that the others share so that each checks the other.
+// The kernel in plain C++: for CPUs without vector kernels, and the plainest statement of what a
+// kernel does. It does not use the loop that the others share, so that each checks the other.
 #include <cstddef>
 #include <cstdint>
 

@@ -28,7 +28,7 @@
 namespace bitweigh {
 namespace {
 
-// Prefetches what the stream of groups reads later, a few lines at a time. The stream is prefetched
+// Prefetches blocks of later groups, a few cache lines at a time. The stream is prefetched
 // in address order but read in `group` lanes side by side, so the last lane is read up to one group
 // earlier than its address says: the distance is counted from the end of this group.
 template <class Simd, int group, int step, std::size_t distance>
@@ -41,7 +41,7 @@ BITWEIGH_INLINE void prefetch_planes(const std::uint8_t* start, std::size_t plan
     __asm__ volatile("" ::: "memory");
 }
 
-// Adds what plane p of `group` blocks costs at least.
+// Adds the entries of plane p of `group` blocks to their sums.
 template <class Simd, int group>
 BITWEIGH_INLINE void add_plane(const std::uint8_t* start, std::size_t planes, std::size_t p,
                                const std::uint8_t* entries, typename Simd::Vec* sum) {
@@ -111,7 +111,7 @@ BITWEIGH_INLINE Hit* scan_group_narrow(const std::uint8_t* blocks, std::size_t f
     return report_narrow<Simd, group>(sum, tables, first, hits);
 }
 
-// As scan_group_narrow, of blocks anywhere in memory: numbers `first` and on of a list.
+// As scan_group_narrow, for blocks anywhere in memory, the first at position `first` of a list.
 template <class Simd, int group, int fixed_planes>
 BITWEIGH_INLINE Hit* scan_listed_group_narrow(const std::uint8_t* const* blocks,
                                               const std::uint8_t* const* next, std::size_t first,
@@ -247,7 +247,7 @@ BITWEIGH_TARGET std::size_t scan_narrow_planes_listed(const std::uint8_t* const*
     Hit* last = hits;
     std::size_t i = 0;
     for (; i + group <= n; i += group) {
-        // Near the end of the list there is nothing left to prefetch: what is being read, then.
+        // Near the end of the list there is nothing to prefetch but the blocks being read.
         const std::size_t next = i + listed_prefetch + group <= n ? i + listed_prefetch : i;
         last = scan_listed_group_narrow<Simd, group, fixed_planes>(blocks + i, blocks + next, i,
                                                                    tables, last);
@@ -259,9 +259,8 @@ BITWEIGH_TARGET std::size_t scan_narrow_planes_listed(const std::uint8_t* const*
     return static_cast<std::size_t>(last - hits);
 }
 
-// Long blocks in two parts: of a block whose rows are all too far after the first half of the
-// planes, the rest is never read. Blocks of a list come from memory, where reading is what takes
-// the time.
+// Scans long blocks in two halves: if all rows of a block are too far after the first half of its
+// planes, the rest is never read. Blocks of a list come from memory, where reading dominates.
 template <class Simd>
 BITWEIGH_TARGET std::size_t scan_narrow_halves_listed(const std::uint8_t* const* blocks,
                                                       std::size_t n, const ScanTables& tables,
@@ -276,11 +275,11 @@ BITWEIGH_TARGET std::size_t scan_narrow_halves_listed(const std::uint8_t* const*
     Hit* last = hits;
     for (std::size_t first = 0; first < n; first += at_once) {
         const std::size_t end = first + at_once < n ? first + at_once : n;
-        // The blocks that are read to the end; the last ones of a group may not exist.
+        // The blocks whose second half is read, padded to whole groups.
         Vec sums[at_once + group];
-        const std::uint8_t* left[at_once + group];
-        std::uint32_t places[at_once + group];
-        std::size_t n_left = 0;
+        const std::uint8_t* near_blocks[at_once + group];
+        std::uint32_t positions[at_once + group];
+        std::size_t n_near = 0;
         for (std::size_t i = first; i < end; i += group) {
             const std::uint8_t* starts[group];
             const std::uint8_t* next[group];
@@ -294,29 +293,30 @@ BITWEIGH_TARGET std::size_t scan_narrow_halves_listed(const std::uint8_t* const*
             for (std::size_t p = 0; p < half; ++p) {
                 add_listed_plane<Simd, group>(starts, next, p, tables.entries, sum);
             }
-            const std::size_t before = n_left;
+            const std::size_t before = n_near;
 #pragma GCC unroll 8
             for (std::size_t g = 0; g < group; ++g) {
-                sums[n_left] = sum[g];
-                left[n_left] = starts[g];
-                places[n_left] = static_cast<std::uint32_t>(i + g);
-                n_left += i + g < end && Simd::any_at_most(sum[g], threshold);
+                sums[n_near] = sum[g];
+                near_blocks[n_near] = starts[g];
+                positions[n_near] = static_cast<std::uint32_t>(i + g);
+                n_near += i + g < end && Simd::any_at_most(sum[g], threshold);
             }
-            for (std::size_t j = before; j < n_left; ++j) {
+            for (std::size_t j = before; j < n_near; ++j) {
                 for (std::size_t p = half; p < planes; p += 2) {
-                    Simd::prefetch(left[j] + p * block_rows);
+                    Simd::prefetch(near_blocks[j] + p * block_rows);
                 }
             }
         }
-        for (std::size_t i = 0; i < n_left; i += group) {
-            const std::size_t in_group = n_left - i < group ? n_left - i : group;
-            for (std::size_t g = in_group; g < group; ++g) left[i + g] = left[i];
+        for (std::size_t i = 0; i < n_near; i += group) {
+            const std::size_t in_group = n_near - i < group ? n_near - i : group;
+            for (std::size_t g = in_group; g < group; ++g) near_blocks[i + g] = near_blocks[i];
             for (std::size_t p = half; p < planes; ++p) {
-                add_listed_plane<Simd, group>(left + i, nullptr, p, tables.entries, sums + i);
+                add_listed_plane<Simd, group>(near_blocks + i, nullptr, p, tables.entries,
+                                              sums + i);
             }
             for (std::size_t g = 0; g < in_group; ++g) {
                 const std::uint32_t rows = Simd::rows_at_most(sums[i + g], threshold);
-                if (rows) *last++ = {places[i + g], rows};
+                if (rows) *last++ = {positions[i + g], rows};
             }
         }
     }

@@ -11,58 +11,55 @@ namespace {
 
 // Scoring a block by the definition takes about as long as scanning this many.
 constexpr std::size_t scoring_cost = 16;
-// Fewer rows of a block are scored one by one.
-constexpr int few_rows = 8;
+// The number of rows of a block from which on it is faster to score the whole block.
+constexpr int min_rows_to_score_block = 8;
 
-}  // namespace
-
-namespace {
-
-// The distances of about `rows` rows in blocks spread evenly over the line; of none where these
-// would be all blocks.
+// The distances of about `rows` rows in blocks spread evenly over the line; empty if that would be
+// all blocks.
 std::vector<double> sample_distances(const CostTable& costs, const SegmentLine& line,
                                      std::size_t rows, SearchCounters& counters,
                                      Checkpoint& checkpoint) {
-    // Of a filtered line so many more blocks that as many rows count, if they are spread evenly.
-    const std::size_t share = std::max<std::size_t>(
+    // A filtered line needs more blocks for as many rows, by this factor if they are spread evenly.
+    const std::size_t sparsity = std::max<std::size_t>(
         1, line.n_blocks() * block_rows / std::max<std::size_t>(1, line.rows()));
-    const std::size_t sample = blocks_of(rows) * share;
-    if (sample >= line.n_blocks()) return {};
-    const auto block_at = [&](std::size_t i, auto visit) {
-        const std::size_t at = i * line.n_blocks() / sample;
-        line.visit(at, at + 1, [&](const Segment& segment, std::size_t block, std::size_t) {
-            visit(segment, block, segment.blocks + block * costs.n_bytes() * block_rows);
-        });
+    const std::size_t n_sampled = blocks_of(rows) * sparsity;
+    if (n_sampled >= line.n_blocks()) return {};
+    const auto visit_sampled = [&](std::size_t i, auto visit) {
+        const std::size_t line_block = i * line.n_blocks() / n_sampled;
+        line.visit(line_block, line_block + 1,
+                   [&](const Segment& segment, std::size_t block, std::size_t) {
+                       visit(segment, block, segment.blocks + block * costs.n_bytes() * block_rows);
+                   });
     };
-    std::vector<double> seen;
-    seen.reserve(sample * block_rows / share);
-    for (std::size_t i = 0; i < sample; ++i) {
-        if (i + 1 < sample) {
-            block_at(i + 1, [&](const Segment&, std::size_t, const std::uint8_t* start) {
+    std::vector<double> sampled;
+    sampled.reserve(n_sampled * block_rows / sparsity);
+    for (std::size_t i = 0; i < n_sampled; ++i) {
+        if (i + 1 < n_sampled) {
+            visit_sampled(i + 1, [&](const Segment&, std::size_t, const std::uint8_t* start) {
                 for (std::size_t p = 0; p < costs.n_bytes(); p += 2) {
                     __builtin_prefetch(start + p * block_rows);
                 }
             });
         }
-        block_at(i, [&](const Segment& segment, std::size_t block, const std::uint8_t* start) {
-            const std::uint32_t counted = segment.rows_in(block);
-            if (std::popcount(counted) < few_rows) {
-                for (std::uint32_t left = counted; left != 0; left &= left - 1) {
+        visit_sampled(i, [&](const Segment& segment, std::size_t block, const std::uint8_t* start) {
+            const std::uint32_t allowed = segment.rows_in(block);
+            if (std::popcount(allowed) < min_rows_to_score_block) {
+                for (std::uint32_t left = allowed; left != 0; left &= left - 1) {
                     const auto r = static_cast<std::size_t>(std::countr_zero(left));
-                    seen.push_back(costs.distance(start, r));
+                    sampled.push_back(costs.distance(start, r));
                 }
                 return;
             }
             double distances[block_rows];
             costs.distances(start, distances);
             for (std::size_t r = 0; r < block_rows; ++r) {
-                if (counted >> r & 1) seen.push_back(distances[r]);
+                if (allowed >> r & 1) sampled.push_back(distances[r]);
             }
         });
-        checkpoint.done(costs.n_bytes() * block_rows * scoring_cost / share);
+        checkpoint.done(costs.n_bytes() * block_rows * scoring_cost / sparsity);
     }
-    counters.rows_scored_directly += seen.size();
-    return seen;
+    counters.rows_scored_directly += sampled.size();
+    return sampled;
 }
 
 }  // namespace
@@ -71,19 +68,19 @@ void sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k
                   const Tuning& tuning, SharedBound& bound, SearchCounters& counters,
                   Checkpoint& checkpoint) {
     if (bound.get() < padding_distance) {
-        std::vector<double> few =
+        std::vector<double> small =
             sample_distances(costs, line, tuning.warm_up_rows / 2, counters, checkpoint);
-        if (few.size() >= tuning.warm_up_per_k * k) {
-            bound.lower_to(kth_smallest(few.data(), few.size(), k));
+        if (small.size() >= tuning.warm_up_per_k * k) {
+            bound.lower_to(kth_smallest(small.data(), small.size(), k));
             return;
         }
         const auto nearer_rows = std::count_if(
-            few.begin(), few.end(), [&](double distance) { return distance < bound.get(); });
-        if (static_cast<std::size_t>(nearer_rows) * loose_share <= few.size()) return;
+            small.begin(), small.end(), [&](double distance) { return distance < bound.get(); });
+        if (static_cast<std::size_t>(nearer_rows) * loose_share <= small.size()) return;
     }
     const std::size_t rows = std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
-    std::vector<double> seen = sample_distances(costs, line, rows, counters, checkpoint);
-    if (seen.size() >= k) bound.lower_to(kth_smallest(seen.data(), seen.size(), k));
+    std::vector<double> sampled = sample_distances(costs, line, rows, counters, checkpoint);
+    if (sampled.size() >= k) bound.lower_to(kth_smallest(sampled.data(), sampled.size(), k));
 }
 
 ScanQuery::ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel, bool wide,
@@ -245,7 +242,8 @@ std::uint32_t ScanQuery::drop_behind(const BlockRows& rows, std::size_t block, d
                                      std::uint32_t hit_rows) const {
     const Candidate* kth = top_.kth();
     if (!kth || distance < kth->distance || rows.row_numbers) return hit_rows;
-    // As far as the K-th nearest, or farther: only a lower id could bring a row before it.
+    // The rows are as far as the K-th nearest, or farther: only those with a lower id can precede
+    // it.
     return hit_rows & rows.ids_below(block, *kth->id);
 }
 

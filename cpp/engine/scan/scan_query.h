@@ -1,4 +1,4 @@
-// One query over blocks, exactly: the kernel names candidates, the definition decides.
+// Scans blocks for one query, exactly: the kernel names candidates, the definition decides.
 #pragma once
 
 #include <algorithm>
@@ -21,15 +21,15 @@
 
 namespace bitweigh {
 
-// A distance that the K-th best of a query's whole search does not exceed, shared by the threads
+// A distance that the K-th nearest of a query's whole search does not exceed, shared by the threads
 // that scan different rows for it. It only falls.
 class SharedBound {
 public:
     double get() const { return bound_.load(std::memory_order_relaxed); }
     void lower_to(double bound) {
-        double seen = get();
-        while (bound < seen &&
-               !bound_.compare_exchange_weak(seen, bound, std::memory_order_relaxed)) {
+        double current = get();
+        while (bound < current &&
+               !bound_.compare_exchange_weak(current, bound, std::memory_order_relaxed)) {
         }
     }
 
@@ -37,22 +37,22 @@ private:
     std::atomic<double> bound_ = padding_distance;
 };
 
-// Looks at blocks spread evenly over the line, since rows near each other may be alike, and lowers
-// the bound to the distance of the k-th best there. Where there is a bound already, a small sample
-// is enough or tells whether a larger one is worth it. Does nothing where a sample would be the
-// whole line.
+// Samples blocks spread evenly over the line, since rows close to each other may be alike, and
+// lowers the bound to the distance of the k-th nearest row in them. If there is a bound already, a
+// small sample is enough or shows whether a larger one is worth it. Does nothing if the sample
+// would be the whole line.
 void sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k,
                   const Tuning& tuning, SharedBound& bound, SearchCounters& counters,
                   Checkpoint& checkpoint);
 
-// Blocks to look at: where each starts, and whose it is.
+// A list of blocks to scan, of any segment and band.
 struct BlockList {
     struct Place {
         const BlockRows* rows;
-        std::uint32_t block;
+        std::uint32_t block;  // Number of the block in `rows`.
     };
-    std::vector<const std::uint8_t*> starts;
-    std::vector<Place> places;
+    std::vector<const std::uint8_t*> starts;  // First byte of each block.
+    std::vector<Place> places;                // Place of each block.
 
     std::size_t size() const { return starts.size(); }
     void clear() {
@@ -67,56 +67,57 @@ struct BlockList {
 
 class ScanQuery {
 public:
-    // `wide`: with 16-bit sums from the start. `repeats`: rows may be met more than once. With
-    // every_row as k everything within the bound is kept.
+    // `wide`: use 16-bit sums from the start. `repeats`: rows may be scanned more than once. If k
+    // is every_row, all rows within the bound are kept.
     ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel, bool wide,
               SharedBound& bound, bool repeats = false);
 
     // Offers every row of blocks [begin, end) that can be among the K nearest. `hits` has room for
     // end - begin.
     void scan(const BlockRows& rows, std::size_t begin, std::size_t end, Hit* hits);
-    // The same for n blocks of any bands, in any order.
+    // The same for n blocks of the list, from `first` on. `hits` has room for n.
     void scan_listed(const BlockList& list, std::size_t first, std::size_t n, Hit* hits);
 
-    // Those of blocks [begin, end) that the segment lists as having rows that are allowed.
+    // The same for those of blocks [begin, end) that are in the segment's allowed_blocks.
     void scan_allowed(const Segment& segment, std::size_t begin, std::size_t end,
                       Checkpoint& checkpoint);
 
-    // No row farther than this can be among the K nearest; +inf while fewer than K were met.
+    // No row farther than this can be among the K nearest; +inf while no bound is known.
     double worst() const { return std::min(top_.worst(), bound_.get()); }
 
-    // How many rows are kept at the moment.
+    // The number of rows kept at the moment.
     std::size_t kept() const { return top_.size(); }
 
-    // Keeps only so many of them, those that came first; only where every row is wanted.
+    // Drops all but the first n rows kept; only if k is every_row.
     void keep_first(std::size_t n) { top_.keep_first(n); }
 
-    // How many rows the kernel has let through.
+    // The number of rows that the kernel has let through.
     std::size_t verified() const { return counters_.verified; }
     std::size_t k() const { return top_.k(); }
-    // Whether everything within a bound is wanted, which then never falls.
+    // Whether all rows within the bound are kept; the bound then never falls.
     bool wants_every_row() const { return top_.k() == every_row; }
 
-    // What was found, nearest first; to be called once, at the end.
+    // Returns the rows kept, nearest first. Must be called once, after all scanning.
     std::vector<Neighbour> take_sorted();
-    // To be called once, when everything was scanned.
+    // Must be called once, after all scanning.
     SearchCounters counters();
     SearchCounters& probe_counters() { return counters_; }
 
 private:
-    // Whether a bound is known; brings the tables down to it.
+    // Returns whether a bound is known, and updates the tables to it.
     bool ready();
     void count(std::size_t rows);
     void count_tables();
     void score_all(const BlockRows& rows, std::size_t block);
-    // Scores rows that the kernel let through; those within the bound wait until their row numbers,
-    // which are seldom in the cache, have been fetched.
+    // Scores rows that the kernel let through; those within the bound are offered later, when their
+    // row numbers, which are seldom in the cache, have been prefetched.
     void score(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows);
     void score_each(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows);
-    // Rows with the same code have the same distance, and it is computed once. Returns the rows of
-    // other codes, which are yet to be scored.
+    // Scores the rows that have the code of the first, whose distance is computed once. Returns the
+    // other rows, which have yet to be scored.
     std::uint32_t score_alike(const BlockRows& rows, std::size_t block, std::uint32_t hit_rows);
-    // Of rows that are no nearer than `distance`, those that are not behind the K-th nearest.
+    // Drops the rows that come after the K-th nearest and returns the rest. No row may be nearer
+    // than `distance`.
     std::uint32_t drop_behind(const BlockRows& rows, std::size_t block, double distance,
                               std::uint32_t hit_rows) const;
     void offer_scored();
@@ -127,15 +128,15 @@ private:
     SharedBound& bound_;
     std::optional<BoundTables> bounds_;
     TopK<Candidate> top_;
-    double tables_worst_ = padding_distance;  // what the tables' threshold was made for
-    std::size_t rejected_ = 0;                // candidates that were not near
+    double tables_worst_ = padding_distance;  // Value of `worst` that the tables are for.
+    std::size_t rejected_ = 0;                // Number of candidates that were too far.
     SearchCounters counters_;
     struct Scored {
         double distance;
         const BlockRows* rows;
         Row position;
     };
-    std::array<Scored, 3 * block_rows> scored_;
+    std::array<Scored, 3 * block_rows> scored_;  // Rows within the bound, yet to be offered.
     std::size_t n_scored_ = 0;
 };
 

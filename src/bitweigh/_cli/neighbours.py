@@ -155,7 +155,8 @@ def _within(
 def _without(found: SearchResult, ids: Ids) -> SearchResult:
     """Drop one neighbour of each query: the query itself or, if it is not found, the last."""
     keep = others(found.ids, ids)
-    return SearchResult(*(array[keep].reshape(len(ids), -1) for array in found))
+    shape = len(ids), -1
+    return SearchResult(found.distances[keep].reshape(shape), found.ids[keep].reshape(shape))
 
 
 def _range_without(found: RangeResult, ids: Ids) -> RangeResult:
