@@ -112,7 +112,7 @@ def test_the_first_rows_can_be_searched_while_the_others_are_embedded() -> None:
 def test_all_is_kept_once_and_answers_are_the_same_with_what_was_kept() -> None:
     texts = sentences()
     kept: list[np.ndarray] = []
-    fresh = Collection(texts, words_as_vectors, 32, keep=kept.append)
+    fresh = Collection(texts, words_as_vectors, 32, store=kept.append)
     fresh.start()
     assert fresh.wait(30)
     (halves,) = kept
@@ -122,7 +122,7 @@ def test_all_is_kept_once_and_answers_are_the_same_with_what_was_kept() -> None:
     def never(_: Sequence[str]) -> Floats:
         raise AssertionError
 
-    again = Collection(texts, never, 32, kept=halves, keep=kept.append)
+    again = Collection(texts, never, 32, cached=halves, store=kept.append)
     again.start()
     assert again.wait(30)
     assert len(kept) == 1
@@ -140,7 +140,7 @@ def test_all_is_kept_once_and_answers_are_the_same_with_what_was_kept() -> None:
 def test_stopping_ends_the_embedding_and_keeps_nothing() -> None:
     gate = Gate()
     kept: list[np.ndarray] = []
-    growing = Collection(sentences(), gate, 32, keep=kept.append)
+    growing = Collection(sentences(), gate, 32, store=kept.append)
     growing.start()
     threading.Timer(0.05, gate.open.set).start()
     growing.stop()

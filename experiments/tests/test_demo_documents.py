@@ -146,7 +146,7 @@ def test_packages_with_the_same_text_count_once() -> None:
 
 
 def test_few_packages_give_way_to_the_shipped_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = [Document(f"p{i}", f"text {i}") for i in range(documents.FEWEST_PACKAGES)]
+    few = [Document(f"p{i}", f"text {i}") for i in range(documents.MIN_PACKAGES)]
     monkeypatch.setattr(debian, "available", lambda: few)
     assert documents.choose().kind == "debian"
     few.pop()
