@@ -74,8 +74,8 @@ def reproduce_command(
     write_csv(results, out / f"{NAME}.csv")
     write_report(results, out / f"{NAME}.html")
     for claim in clearest_first(claims(results)):
-        if claim.of:
-            line = f"{claim.held:4} of {claim.of:4}  {claim.text}"
+        if claim.n_settings:
+            line = f"{claim.n_held:4} of {claim.n_settings:4}  {claim.text}"
             console.print(line, highlight=False, soft_wrap=True)
     typer.echo(out / f"{NAME}.html")
 
