@@ -1,7 +1,7 @@
 """Benchmarks of bitweigh against other ways to find the same neighbours.
 
 ``python -m benchmarks`` from the root of the repository; docs/benchmarks.md explains the method.
-This file owns one thing: BLAS and OpenMP get one thread, before NumPy or FAISS is imported.
+This file limits BLAS and OpenMP to one thread before NumPy or FAISS is imported.
 """
 
 from __future__ import annotations

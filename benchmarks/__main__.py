@@ -12,7 +12,7 @@ from benchmarks import report, results, run, workloads
 
 
 def main() -> None:
-    """Read the arguments, measure, write the results, print the tables."""
+    """Parse the arguments, measure, write the results and print the tables."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure bitweigh and its peers; docs/benchmarks.md explains how.",
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the real data sets")
     parser.add_argument("--out", type=Path, help="write the results to this JSON file")
     parser.add_argument(
-        "--markdown", type=Path, help="put the tables between the results markers of this file"
+        "--markdown", type=Path, help="write the tables between the results markers of this file"
     )
     arguments = parser.parse_args()
     try:
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _names() -> str:
-    """The groups with what they are, and all workloads."""
+    """List the groups with their descriptions, and all workloads."""
     groups = [f"  {name:<8}{what}" for name, what in workloads.GROUPS.items()]
     every = ", ".join(workload.name for workload in workloads.WORKLOADS)
     wrapped = textwrap.wrap(

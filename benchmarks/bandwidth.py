@@ -1,4 +1,4 @@
-"""How near a scan comes to a plain read of the memory, and what a second thread brings.
+"""The speed of a scan relative to a plain read of memory, and the gain from a second thread.
 
 ``python -m benchmarks.bandwidth [--rows 100e6]``
 """
@@ -28,8 +28,8 @@ __all__ = ["Bandwidth", "Scaling"]
 
 N_BITS = 64
 K = 10
-# A row takes 8 bytes each of the codes, of the index's copy of them, of its ids and of the buffer
-# for the plain read, and some more while the index is built.
+# A row takes 8 bytes each in the codes, in the index's copy, in its ids and in the buffer for the
+# plain read, and some more while the index is built.
 _BYTES_PER_ROW = 40
 _ROUNDS = 15
 _SCALING_ROWS = 100_000
@@ -56,7 +56,7 @@ class Bandwidth(TypedDict):
     scan_gb_per_s: float
     scan_ms: float
     share: float
-    """Of the plain read's rate that the scan reaches."""
+    """The scan's rate as a share of the plain read's."""
 
 
 class Scaling(TypedDict):
@@ -69,18 +69,18 @@ class Scaling(TypedDict):
     two_threads_ms: float
     speed_up: float
     machine_speed_up: float
-    """Of two threads that share nothing, measured in the same turns: what the machine gives."""
+    """The speed-up of two threads that share nothing, in the same turns: the machine's limit."""
 
 
 class _PlainRead:
-    """Reads a buffer from end to end in the fastest way that NumPy has on this machine."""
+    """Read a buffer from end to end in the fastest way that NumPy has on this machine."""
 
     def __init__(self, n_bytes: int) -> None:
-        # Written once: memory that was never written to is not read from memory.
+        # Pages that were never written would not be read from memory.
         self._buffer = np.full(n_bytes // 8, 1.0)
         ways = [(name, size) for name in _READS for size in _PIECE_MEGABYTES]
-        taken = [min(_seconds(partial(self._pass, *way)) for _ in range(3)) for way in ways]
-        self._way = ways[int(np.argmin(taken))]
+        seconds = [min(_seconds(partial(self._pass, *way)) for _ in range(3)) for way in ways]
+        self._way = ways[int(np.argmin(seconds))]
         self.name = f"{self._way[0]} in pieces of {self._way[1]} MiB"
 
     def __call__(self) -> None:
@@ -93,7 +93,7 @@ class _PlainRead:
 
 
 def measure_bandwidth(rows: int) -> Bandwidth:
-    """Time the scan and the plain read in turns; medians."""
+    """Time the scan and the plain read in turns; return medians."""
     with Progress(transient=True) as progress:
         task = progress.add_task(f"making {rows:,} codes of {N_BITS} bits", total=None)
         dataset = data.load(
@@ -125,7 +125,7 @@ def measure_bandwidth(rows: int) -> Bandwidth:
 
 
 def measure_scaling(batch: int) -> Scaling:
-    """Time one thread and two in turns; medians."""
+    """Time one thread and two in turns; return medians."""
     dataset = data.load("mixture", _SCALING_ROWS, N_BITS)
     index = bitweigh.Index(N_BITS, bitorder="little", build="manual")
     index.add(dataset.codes)
@@ -133,8 +133,8 @@ def measure_scaling(batch: int) -> Scaling:
     seconds: dict[int, list[float]] = {1: [], 2: []}
     alone: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(_SCALING_ROUNDS):
-        for threads, own in seconds.items():
-            own.append(_seconds(partial(index.search, costs, K, threads=threads, method="scan")))
+        for threads, times in seconds.items():
+            times.append(_seconds(partial(index.search, costs, K, threads=threads, method="scan")))
             alone[threads].append(_seconds(partial(_hash_apart, batch, threads)))
     one, two = float(np.median(seconds[1])), float(np.median(seconds[2]))
     return Scaling(

@@ -1,8 +1,8 @@
-"""What it brings that each band takes bits that depend little on each other, not adjacent ones.
+"""The gain from bands of nearly independent bits over bands of adjacent bits.
 
 ``python -m benchmarks.bit_assignment [--data DIR] [--markdown docs/tuning.md]``
 
-Both kinds of bands are as many and as wide as an index would have them. They take turns in one
+Both kinds of bands have the number and width that an index would choose. They take turns in one
 process, one query after another, on one thread, and are always probed to the end.
 """
 
@@ -41,7 +41,7 @@ DRAWN_ROWS = 1_000_000
 _FIT_ROWS = 20_000
 _CLUSTERS = 512
 _KINDS = ("adjacent", "chosen")
-# Shares of rows that have a skewed bit set: from those of the first bit to those of the last.
+# Shares of rows that have a skewed bit set, from the first bit to the last.
 _SKEWED = (0.02, 0.5)
 
 
@@ -52,20 +52,20 @@ class CodeSet:
     name: str
     n_bits: int
     codes: NDArray[np.uint8]
-    """uint8 (n, n_bytes), big bit order"""
+    """Codes, uint8 (n, n_bytes), in big bit order."""
     costs: NDArray[np.float64]
-    """float64 (nq, n_bits, 2)"""
+    """Queries, float64 (nq, n_bits, 2)."""
 
 
 class Means(NamedTuple):
-    """What a search did, the mean over all queries."""
+    """The work of a search, as means over all queries."""
 
     keys: float
     """Keys looked up."""
     blocks: float
     """Blocks of 32 rows that the kernel looked at."""
     microseconds: float
-    """In the engine, the median of all rounds."""
+    """Time in the engine, the median of all rounds."""
 
 
 class Figures(NamedTuple):
@@ -82,7 +82,7 @@ class Figures(NamedTuple):
 
 
 def code_sets(folder: Path | None) -> Iterator[CodeSet]:
-    """The sets, one at a time; those of real vectors only with a folder that has them."""
+    """Yield the sets, those of real vectors only if the folder has them."""
     if folder is None:
         rows, source = load_digits(return_X_y=True)[0], "digits"
     else:
@@ -101,42 +101,46 @@ def code_sets(folder: Path | None) -> Iterator[CodeSet]:
 
 
 def index_with(codes: NDArray[np.uint8], n_bits: int, layout: BandLayout) -> bitweigh.Index:
-    """An index whose only segment has these bands: what `Index` itself would not let one choose."""
+    """Return an index whose only segment has these bands, which `Index` has no option for."""
     index = bitweigh.Index(n_bits)
     segment = Segment.build(codes, np.arange(len(codes)), n_bits, layout, index.bitorder)
     index._state = State((LiveSegment(segment),), None, len(codes))
     return index
 
 
-def measure(own: CodeSet) -> list[Figures]:
-    """Both kinds of bands in turns, for each k."""
-    n = len(own.codes)
-    count, width = BandOptions().ideal_shape(n, own.n_bits)
+def measure(code_set: CodeSet) -> list[Figures]:
+    """Measure both kinds of bands in turns, for each k."""
+    n = len(code_set.codes)
+    count, width = BandOptions().ideal_shape(n, code_set.n_bits)
     indexes = [
-        index_with(own.codes, own.n_bits, layout)
+        index_with(code_set.codes, code_set.n_bits, layout)
         for layout in (
-            contiguous_layout(own.n_bits, count, width),
-            spread_layout(own.codes, own.n_bits, count, width, "big"),
+            contiguous_layout(code_set.n_bits, count, width),
+            spread_layout(code_set.codes, code_set.n_bits, count, width, "big"),
         )
     ]
     measured = []
     for k in KS:
         # By round and index; the first round is not counted.
-        rounds = [[_searched(index, own.costs, k) for index in indexes] for _ in range(ROUNDS + 1)]
+        rounds = [
+            [_searched(index, code_set.costs, k) for index in indexes] for _ in range(ROUNDS + 1)
+        ]
         if not np.array_equal(rounds[0][0][0], rounds[0][1][0]):
-            raise RuntimeError(f"{own.name}, k = {k}: the answer depends on the bands")
+            raise RuntimeError(f"{code_set.name}, k = {k}: the answer depends on the bands")
         adjacent, chosen = (
             Means(*np.median([means for _, means in turns[1:]], axis=0).tolist())
             for turns in zip(*rounds, strict=True)
         )
-        measured.append(Figures(own.name, n, own.n_bits, count, width, k, adjacent, chosen))
+        measured.append(
+            Figures(code_set.name, n, code_set.n_bits, count, width, k, adjacent, chosen)
+        )
     return measured
 
 
 def _searched(
     index: bitweigh.Index, costs: NDArray[np.float64], k: int
 ) -> tuple[NDArray[np.int64], Means]:
-    """The ids found (nq, k), and what it took."""
+    """Search; return the ids found (nq, k), and the work."""
     found, counters = [], []
     for query in costs:
         result = index.search(query, k, threads=1, method="probe", stats=True)
@@ -152,21 +156,21 @@ def _hashed(name: str, data: Dataset, hasher: Hasher) -> CodeSet:
 
 
 def _coded(name: str, data: Dataset, hasher: Hasher) -> CodeSet:
-    """Codes by a fitted hasher, costs by `Asym`; the rows are in random order already."""
+    """Compute codes by a fitted hasher and costs by `Asym`; the rows are already shuffled."""
     weigher = Asym().fit(hasher.project(data.base[:_FIT_ROWS]), hasher.thresholds_)
     costs = weigher.costs(hasher.project(data.queries))
     return CodeSet(name, hasher.n_bits_, hasher.transform(data.base), costs)
 
 
-def _each_bit_twice(own: CodeSet) -> CodeSet:
-    """Every bit beside a copy of itself: adjacent bits waste half of each key."""
-    bits = np.unpackbits(own.codes, axis=1, count=own.n_bits).repeat(2, axis=1)
-    costs = own.costs.repeat(2, axis=1)
-    return CodeSet(own.name, 2 * own.n_bits, np.packbits(bits, axis=1), costs)
+def _each_bit_twice(code_set: CodeSet) -> CodeSet:
+    """Put every bit beside a copy of itself, so that adjacent bits waste half of each key."""
+    bits = np.unpackbits(code_set.codes, axis=1, count=code_set.n_bits).repeat(2, axis=1)
+    costs = code_set.costs.repeat(2, axis=1)
+    return CodeSet(code_set.name, 2 * code_set.n_bits, np.packbits(bits, axis=1), costs)
 
 
 def _skewed(name: str, data: Dataset, n_bits: int) -> CodeSet:
-    """Bits by thresholds far from the middle: few rows have the first ones set."""
+    """Use thresholds far from the middle, so that few rows have the first bits set."""
     hasher = LSH(n_bits, max_fit_rows=_FIT_ROWS).fit(data.base)
     projected = hasher.project(data.base[:_FIT_ROWS])
     shares = np.linspace(*_SKEWED, n_bits)
@@ -179,23 +183,23 @@ def _markdown(facts: dict[str, str], measured: list[Figures]) -> str:
     pairs = [f"{what}, {kind}" for what in ("keys", "blocks", "us") for kind in _KINDS]
     rows = [
         [
-            own.name,
-            f"{own.rows:,}",
-            str(own.n_bits),
-            f"{own.bands} of {own.band_bits}",
-            str(own.k),
-            *(f"{number:,.0f}" for pair in _pairs(own)[:2] for number in pair),
-            *(f"{number:,.1f}" for number in _pairs(own)[2]),
+            figures.name,
+            f"{figures.rows:,}",
+            str(figures.n_bits),
+            f"{figures.bands} of {figures.band_bits}",
+            str(figures.k),
+            *(f"{number:,.0f}" for pair in _pairs(figures)[:2] for number in pair),
+            *(f"{number:,.1f}" for number in _pairs(figures)[2]),
         ]
-        for own in measured
+        for figures in measured
     ]
     columns = ["data", "codes", "bits", "bands", "k", *pairs]
     return "\n\n".join([report.machine_list(facts), report.table(columns, rows)])
 
 
-def _pairs(own: Figures) -> list[tuple[float, float]]:
-    """Keys, blocks and microseconds, each by adjacent and by chosen bits."""
-    return list(zip(own.adjacent, own.chosen, strict=True))
+def _pairs(figures: Figures) -> list[tuple[float, float]]:
+    """Return keys, blocks and microseconds, each for adjacent and for chosen bits."""
+    return list(zip(figures.adjacent, figures.chosen, strict=True))
 
 
 def main() -> None:
@@ -215,9 +219,9 @@ def main() -> None:
     measured = []
     try:
         with console.status("making codes") as status:
-            for own in code_sets(arguments.data):
-                status.update(f"searching {own.name}, {own.n_bits} bits")
-                measured += measure(own)
+            for code_set in code_sets(arguments.data):
+                status.update(f"searching {code_set.name}, {code_set.n_bits} bits")
+                measured += measure(code_set)
                 status.update("making codes")
     except FileNotFoundError as error:
         parser.error(str(error))

@@ -1,7 +1,7 @@
 """Codes and queries to measure with.
 
-Everything is packed in little bit order. What is generated is kept under build/bench-data; real
-data is read and hashed each time.
+Everything is packed in little bit order. Generated data is cached under build/bench-data; real data
+is read and hashed each time.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from benchmarks.sources import CHUNK_ROWS, Kind, NoDataError
 __all__ = ["CACHE", "Dataset", "Kind", "NoDataError", "Recipe", "load", "load_codes", "load_costs"]
 
 OnChunk: TypeAlias = Callable[[int, int], None]
-"""Told the chunks made so far and the chunks there will be."""
+"""Called with the number of chunks done and the number in all."""
 
 CACHE = Path(__file__).resolve().parents[1] / "build" / "bench-data"
 _VERSION = 2  # part of the cached files' names: raise it when a generator changes
 
 
 class Recipe(NamedTuple):
-    """How codes are made."""
+    """The parameters of a set of codes."""
 
     kind: Kind
     n: int | None
     """Rows; None takes all rows of a real data set."""
     n_bits: int
     hasher: HasherName = "lsh"
-    """Not for "random", which has bits of its own."""
+    """The hasher; "random" ignores it, as its bits are the signs of the features."""
 
 
 class Dataset(NamedTuple):
-    """What a search needs."""
+    """Codes to search and queries."""
 
     codes: Codes
-    """uint8 (n, n_bytes), little bit order"""
+    """Codes, uint8 (n, n_bytes), in little bit order."""
     costs: Costs
-    """float32 (1000, n_bits, 2)"""
+    """Queries, float32 (1000, n_bits, 2)."""
 
 
 def load(
@@ -55,7 +55,7 @@ def load(
     on_chunk: OnChunk | None = None,
     memory_map: bool = False,
 ) -> Dataset:
-    """Make a data set or take it from the cache; `folder` holds the real data."""
+    """Generate a data set or read it from the cache; `folder` holds the real data."""
     recipe = Recipe(kind, n, n_bits, hasher)
     return Dataset(
         load_codes(recipe, folder, on_chunk=on_chunk, memory_map=memory_map),
@@ -70,10 +70,10 @@ def load_codes(
     on_chunk: OnChunk | None = None,
     memory_map: bool = False,
 ) -> Codes:
-    """Make codes (n, n_bytes) or take them from the cache."""
+    """Generate codes (n, n_bytes) or read them from the cache."""
     if not _is_generated(recipe):
-        made = _hashed(recipe, folder)
-        return np.concatenate(list(made.chunks(made.rows(recipe.n))))
+        hashed_rows = _hashed(recipe, folder)
+        return np.concatenate(list(hashed_rows.chunks(hashed_rows.rows(recipe.n))))
     file = CACHE / f"{_stem(recipe)}-codes.npy"
     if not file.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def load_codes(
 
 
 def load_costs(recipe: Recipe, weigher: WeigherName, folder: Path | None = None) -> Costs:
-    """Make the queries (1000, n_bits, 2) for such codes or take them from the cache."""
+    """Generate the queries (1000, n_bits, 2) for such codes or read them from the cache."""
     if not _is_generated(recipe):
         return _hashed(recipe, folder).costs(weigher)
     file = CACHE / f"{_stem(recipe)}-{weigher}-costs.npy"
@@ -107,14 +107,14 @@ def _stem(recipe: Recipe) -> str:
     return f"{recipe.kind}-v{_VERSION}-{recipe.n}x{recipe.n_bits}{hasher}"
 
 
-def _save_codes(file: Path, made: Hashed, recipe: Recipe, on_chunk: OnChunk | None) -> None:
-    """Write the codes chunk by chunk; the file gets its name once it is whole."""
-    n = made.rows(recipe.n)
+def _save_codes(file: Path, hashed_rows: Hashed, recipe: Recipe, on_chunk: OnChunk | None) -> None:
+    """Write the codes chunk by chunk to a temporary file, and rename it when complete."""
+    n = hashed_rows.rows(recipe.n)
     unfinished = file.with_suffix(".part")
     codes = np.lib.format.open_memmap(
         unfinished, mode="w+", dtype=np.uint8, shape=(n, recipe.n_bits // 8)
     )
-    for number, chunk in enumerate(made.chunks(n)):
+    for number, chunk in enumerate(hashed_rows.chunks(n)):
         first = number * CHUNK_ROWS
         codes[first : first + len(chunk)] = chunk
         if on_chunk is not None:

@@ -1,4 +1,4 @@
-"""From vectors to codes and costs, by the library's own hashers and weighers."""
+"""Codes and costs of vectors, by the library's hashers and weighers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Costs: TypeAlias = NDArray[np.float32]
 _Hasher: TypeAlias = hashers.LSH | hashers.ITQ | hashers.Sign
 
 _N_FEATURES = 128
-"""Of generated vectors, unless each bit is a feature."""
+"""Features of generated vectors, unless each bit is a feature."""
 
 
 class Hashed:
-    """Vectors and a hasher that is fitted on some of them; codes are in little bit order."""
+    """Vectors and a hasher fitted on a sample of them; codes are in little bit order."""
 
     def __init__(self, vectors: Source, hasher: _Hasher) -> None:
         """Fit the hasher."""
@@ -34,15 +34,15 @@ class Hashed:
         self._hasher = hasher.fit(vectors.sample())
 
     def rows(self, n: int | None) -> int:
-        """How many codes there are if n are asked for."""
+        """Return the number of codes there will be for a request of n."""
         return self._vectors.rows(n)
 
     def chunks(self, n: int) -> Iterator[Codes]:
-        """The first n codes, chunk by chunk."""
+        """Yield the first n codes, chunk by chunk."""
         return map(self._hasher.transform, self._vectors.chunks(n))
 
     def costs(self, weigher: WeigherName) -> Costs:
-        """The queries, (1000, n_bits, 2)."""
+        """Return the queries, (1000, n_bits, 2)."""
         queries = self._hasher.project(self._vectors.queries())
         threshold = self._hasher.thresholds_
         if weigher == "ip":
@@ -57,10 +57,10 @@ class Hashed:
         return fitted.costs(queries).astype(np.float32)
 
 
-# The last one only: workloads that share codes follow each other, and fitting may take seconds.
+# One entry is enough: workloads that share codes are adjacent. Fitting may take seconds.
 @lru_cache(maxsize=1)
 def hashed(kind: Kind, n_bits: int, hasher: HasherName, folder: Path | None) -> Hashed:
-    """Vectors of a kind with a fitted hasher; of "random" the bits are the signs in any case."""
+    """Return vectors of a kind with a fitted hasher; for "random" the bits are always the signs."""
     if kind == "random":
         return Hashed(source(kind, n_bits, folder), hashers.Sign(bitorder="little"))
     vectors = source(kind, n_bits if hasher == "sign" else _N_FEATURES, folder)

@@ -1,4 +1,4 @@
-"""Facts about the machine, the software and the commit that the benchmarks' figures depend on."""
+"""Facts about the machine, software and commit that benchmark figures depend on."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _RESULTS = ("docs/benchmarks.md", "docs/tuning.md", "docs/growth.svg")
 
 
 def facts() -> dict[str, str]:
-    """Everything worth telling, in the order in which to print it."""
-    known = hardware.facts()
-    date = known.pop("date")
-    known |= {"FAISS": hardware.version_of("faiss-cpu"), "commit": _commit(), "date": date}
-    return {name: fact for name, fact in known.items() if fact}
+    """Return all known facts by name, in the order in which to print them."""
+    values = hardware.facts()
+    date = values.pop("date")
+    values |= {"FAISS": hardware.version_of("faiss-cpu"), "commit": _commit(), "date": date}
+    return {name: value for name, value in values.items() if value}
 
 
 def _commit() -> str:
     here = Path(__file__).parent
     commit = hardware.output_of("git", "rev-parse", "--short", "HEAD", folder=here)
-    # The pages and the plot of results change by being measured.
+    # Pages and plots of results do not count as changes: a measurement rewrites them.
     status = hardware.output_of(
         "git", "--no-optional-locks", "status", "--porcelain", "-uno", folder=here
     )

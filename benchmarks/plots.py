@@ -1,7 +1,7 @@
 """Plots as SVG for pages that may be light or dark.
 
-There is no background, and all colours are of a middle brightness. Nothing in a file depends on
-when it was drawn.
+There is no background, and all colours have medium brightness. The files do not depend on when they
+were drawn.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _STYLE = {
 
 
 def svg(draw: Callable[[Any], None], width: float, height: float) -> str:
-    """What `draw` puts on a figure of so many inches; ImportError without matplotlib."""
-    # By name, as checkers of types know it only where it is installed.
+    """Return what `draw` puts on a figure of this size in inches; needs matplotlib."""
+    # Imported by name, as type checkers know it only if it is installed.
     matplotlib: Any = importlib.import_module("matplotlib")
     figures: Any = importlib.import_module("matplotlib.figure")
     with matplotlib.rc_context(_STYLE):

@@ -1,8 +1,8 @@
-"""How good codes are: ``python -m benchmarks.quality [--data DIR] [--markdown FILE.md]``.
+"""The quality of codes: ``python -m benchmarks.quality [--data DIR] [--markdown FILE.md]``.
 
 The share of the ten nearest vectors that are found by their codes: with plain Hamming distance,
-with weights, and with weights and a second look at 100 candidates. Real sets need ``--data``;
-without it scikit-learn's digits are measured.
+with weights, and with weights and reranking of 100 candidates. Real sets need ``--data``; without
+it scikit-learn's digits are measured.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Vectors(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What is found of the true neighbours, one way after another."""
+    """The share of true neighbours found by each way, for one hasher and code length."""
 
     hasher: str
     n_bits: int
@@ -48,7 +48,7 @@ class Line(NamedTuple):
 
 
 def digits() -> Vectors:
-    """scikit-learn's images of digits, 64 grey levels each."""
+    """Return scikit-learn's images of digits, 64 grey levels each."""
     from sklearn.datasets import load_digits
 
     images = load_digits(return_X_y=True)[0].astype(np.float32)
@@ -57,7 +57,7 @@ def digits() -> Vectors:
 
 
 def real_sets(folder: Path, n_rows: int, n_queries: int) -> Iterator[Vectors]:
-    """The first rows and queries of the real sets that are in a folder; the loaders shuffle."""
+    """Yield the first rows and queries of the real sets in a folder; the loaders shuffle."""
     loaders: dict[str, Callable[[], datasets.Dataset]] = {
         "GloVe word vectors of length 1": lambda: datasets.glove(folder, seed=_SEED, unit=True),
         "dense SIFT descriptors": lambda: datasets.dsift(folder, seed=_SEED),
@@ -66,15 +66,15 @@ def real_sets(folder: Path, n_rows: int, n_queries: int) -> Iterator[Vectors]:
     }
     for name, load in loaders.items():
         try:
-            held = load()
+            loaded = load()
         except FileNotFoundError:
             continue
-        yield Vectors(name, held.base[:n_rows], held.queries[:n_queries])
+        yield Vectors(name, loaded.base[:n_rows], loaded.queries[:n_queries])
 
 
 def measure(data: Vectors, fit_rows: int) -> Iterator[Line]:
-    """A line for each hasher and number of bits that it can make."""
-    rows, queries = (own.astype(np.float32) for own in (data.rows, data.queries))
+    """Measure each hasher with each number of bits that it supports."""
+    rows, queries = (vectors.astype(np.float32) for vectors in (data.rows, data.queries))
     truth = evaluation.euclidean_top(rows, queries, K)
     for n_bits in BITS:
         kinds: list[Hasher] = [LSH(n_bits, max_fit_rows=fit_rows)]
@@ -89,21 +89,21 @@ def measure(data: Vectors, fit_rows: int) -> Iterator[Line]:
 def _found(
     hasher: Hasher, rows: NDArray[np.float32], queries: NDArray[np.float32]
 ) -> Iterator[NDArray[np.int64]]:
-    """The ids that each way finds, (nq, K)."""
+    """Yield the ids that each way finds, (nq, K)."""
     index = VectorIndex(hasher=hasher, rerank="float32").fit(rows)
     index.add(rows)
-    own, codes = index.hasher, index.index
-    plain = costs.hamming(own.transform(queries), codes.n_bits)
-    projected = own.project(queries)
+    fitted, codes = index.hasher, index.index
+    plain = costs.hamming(fitted.transform(queries), codes.n_bits)
+    projected = fitted.project(queries)
     sample = rows[: hasher.max_fit_rows]
-    wh = weighers.Wh().fit(own.project(sample), own.thresholds_, vectors=sample)
-    for asked in (plain, index.weigher.costs(projected), wh.costs(projected)):
-        yield codes.search(asked, K).ids
+    wh = weighers.Wh().fit(fitted.project(sample), fitted.thresholds_, vectors=sample)
+    for query_costs in (plain, index.weigher.costs(projected), wh.costs(projected)):
+        yield codes.search(query_costs, K).ids
     yield index.search(queries, K).ids
 
 
 def section(data: Vectors, lines: list[Line]) -> str:
-    """The lines as markdown."""
+    """Return the lines as a markdown section."""
     n, d = data.rows.shape
     title = f"### {data.name}: {n:,} vectors of {d} numbers, {len(data.queries)} queries"
     rows = [
@@ -118,17 +118,17 @@ def section(data: Vectors, lines: list[Line]) -> str:
 
 
 def plot(measured: dict[str, list[Line]]) -> str:
-    """SVG: by set, the share found against the bits, a colour for each way and a dash for LSH."""
+    """Plot, per set, the share found against the bits: a colour for each way, LSH dashed."""
 
     def on(figure: Any) -> None:  # noqa: ANN401 matplotlib may be missing
         every = figure.subplots(2, -(-len(measured) // 2), sharex=True, sharey=True, squeeze=False)
         for axes, (name, lines) in zip(every.flat, measured.items(), strict=False):
             for way, colour in enumerate(plots.COLOURS):
                 for hasher, style in (("ITQ", "o-"), ("LSH", "o:")):
-                    own = [line for line in lines if line.hasher == hasher]
+                    selected = [line for line in lines if line.hasher == hasher]
                     axes.plot(
-                        [line.n_bits for line in own],
-                        [line.precision[way] for line in own],
+                        [line.n_bits for line in selected],
+                        [line.precision[way] for line in selected],
                         style,
                         color=colour,
                         markersize=3.5,
@@ -150,16 +150,23 @@ def plot(measured: dict[str, list[Line]]) -> str:
 
 
 def main() -> None:
-    """Measure every set, print the tables or put them between a file's markers."""
+    """Measure every set; print the tables or write them between a file's markers."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
     parser.add_argument("--data", type=Path, help="folder with the real data sets")
-    parser.add_argument("--rows", type=int, default=100_000, help="of each set, at most (100000)")
-    parser.add_argument("--queries", type=int, default=500, help="of each set, at most (500)")
     parser.add_argument(
-        "--fit-rows", type=int, default=20_000, help="that hashers and weighers learn from (20000)"
+        "--rows", type=int, default=100_000, help="maximum rows of each set (100000)"
     )
     parser.add_argument(
-        "--markdown", type=Path, help="put the tables between the quality markers of this file"
+        "--queries", type=int, default=500, help="maximum queries of each set (500)"
+    )
+    parser.add_argument(
+        "--fit-rows",
+        type=int,
+        default=20_000,
+        help="rows that hashers and weighers are fitted on (20000)",
+    )
+    parser.add_argument(
+        "--markdown", type=Path, help="write the tables between the quality markers of this file"
     )
     arguments = parser.parse_args()
     sets: Iterator[Vectors] = iter([digits()])

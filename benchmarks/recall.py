@@ -1,4 +1,4 @@
-"""How many of the exact neighbours an answer holds."""
+"""The recall of an answer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def recall(
     found: NDArray[np.int64],
     exact: NDArray[np.int64],
 ) -> float:
-    """Share of the exact neighbours found, over all queries.
+    """Return the share of the exact neighbours found, over all queries.
 
     Rows are compared by distance, as :mod:`bitweigh.reference` defines it, so any of several rows
     at the same distance will do. Which rows tie is thus decided in float64.
 
     `codes` is (n, n_bytes), `costs` (nq, n_bits, 2), `found` and `exact` are row numbers (nq, k).
-    RuntimeError if a row nearer than the exact ones was found: then those were not exact.
+    Raises RuntimeError if a found row is nearer than the exact ones, which then were not exact.
     """
     hits = 0
     for own_costs, own_found, own_exact in zip(costs, found, exact, strict=True):

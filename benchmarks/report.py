@@ -18,7 +18,7 @@ _WEIGHERS = {"asym": "Asym", "wh": "Wh", "ip": "inner product"}
 
 
 def tables(measured: Results) -> str:
-    """Everything worth showing of a run, as markdown: a table for each set of codes."""
+    """Return the results of a run as markdown: a table for each set of codes."""
     parts = [machine_list(measured["machine"])]
     for title, group in groupby(measured["workloads"], key=_title):
         workloads = list(group)
@@ -31,18 +31,18 @@ def tables(measured: Results) -> str:
 
 
 def machine_list(facts: dict[str, str]) -> str:
-    """The machine in one paragraph."""
+    """Return the facts about the machine as one paragraph."""
     return "Measured on: " + "; ".join(f"{name} {fact}" for name, fact in facts.items()) + "."
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A markdown table; columns after the first are aligned to the right."""
+    """Return a markdown table; columns after the first are right-aligned."""
     ruler = [":--", *["--:"] * (len(header) - 1)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, ruler, *rows])
 
 
 def write_between_markers(file: Path, marker: str, text: str) -> None:
-    """Replace what stands between <!-- marker --> and <!-- /marker -->; make a new file if none."""
+    """Replace the text between <!-- marker --> and <!-- /marker -->; create a missing file."""
     opening, closing = f"<!-- {marker} -->", f"<!-- /{marker} -->"
     old = file.read_text() if file.exists() else f"{opening}\n{closing}\n"
     before, found, rest = old.partition(opening)
@@ -53,13 +53,13 @@ def write_between_markers(file: Path, marker: str, text: str) -> None:
 
 
 def _title(workload: WorkloadFigures) -> str:
-    """What was built: the searches of a table share it."""
+    """Return the title of a table: the data that its searches share."""
     hasher = "" if workload["hasher"] == "lsh" else f", {_HASHERS[workload['hasher']]}"
     return f"{workload['data']}, {workload['n']:,} codes of {workload['n_bits']} bits{hasher}"
 
 
 def _table_of(workloads: list[WorkloadFigures]) -> str:
-    """A row for each peer: what it took to build it, then a column for each search."""
+    """Return a row for each peer: build time and size, then a column for each search."""
     rows = []
     for figures in workloads[0]["peers"]:
         n_bytes = figures["bytes_per_row"]
@@ -68,23 +68,23 @@ def _table_of(workloads: list[WorkloadFigures]) -> str:
                 figures["peer"],
                 f"{figures['build_seconds']:.3f}",
                 "" if n_bytes is None else f"{n_bytes:.1f}",
-                *(_time(own, figures["peer"]) for own in workloads),
+                *(_time(workload, figures["peer"]) for workload in workloads),
             ]
         )
     return table(["peer", "build, s", "bytes a row", *map(_search, workloads)], rows)
 
 
 def _search(workload: WorkloadFigures) -> str:
-    """What was asked, as the title of a column."""
+    """Return the title of a column: the parameters of the search."""
     weigher = "" if workload["weigher"] == "asym" else f", {_WEIGHERS[workload['weigher']]}"
     batch = "" if workload["batch"] == 1 else f", batches of {workload['batch']}"
     return f"k = {workload['k']}{weigher}{batch}"
 
 
 def _time(workload: WorkloadFigures, peer: str) -> str:
-    """Milliseconds a query, times those of bitweigh, and the recall where it is not 1."""
+    """Return milliseconds per query, the ratio to bitweigh, and the recall if it is not 1."""
     number, figures = next(
-        (number, own) for number, own in enumerate(workload["peers"]) if own["peer"] == peer
+        (number, entry) for number, entry in enumerate(workload["peers"]) if entry["peer"] == peer
     )
     remarks = [f"{_short(figures['ratio'])}x"] if number > 0 else []
     if figures["recall"] < 1:
@@ -103,15 +103,15 @@ def _skipped(skipped: dict[str, str]) -> str:
 
 
 def _short(number: float) -> str:
-    """Three significant digits, never in the form 1e+03."""
+    """Format with three significant digits, never as 1e+03."""
     digits = 2 - math.floor(math.log10(number)) if number > 0 else 0
     return f"{number:.{max(digits, 0)}f}"
 
 
 def main() -> None:
-    """Print the tables of a results file, or put them between a file's markers."""
+    """Print the tables of a results file, or write them between a file's markers."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=__doc__)
-    parser.add_argument("results", type=Path, help="what --out wrote")
+    parser.add_argument("results", type=Path, help="the file written by --out")
     parser.add_argument("--markdown", type=Path, help="file with the results markers")
     arguments = parser.parse_args()
     text = tables(results.load(arguments.results))

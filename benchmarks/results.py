@@ -1,4 +1,4 @@
-"""The form of the results: what goes into the JSON file and comes out of it."""
+"""The format of the results, as stored in the JSON file."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ class PeerFigures(TypedDict):
     peer: str
     exact: bool
     calls: int
-    """How many calls were timed."""
+    """Number of timed calls."""
     median_ms: float
     best_ms: float
     p10_ms: float
     p90_ms: float
     recall: float
-    """Share of the exact k nearest that it found."""
+    """Share of the exact k nearest that the peer found."""
     recall_queries: int
-    """Over how many queries."""
+    """Number of queries that `recall` was measured on."""
     ratio: float
-    """Its median time divided by that of bitweigh."""
+    """The peer's median time divided by that of bitweigh."""
     build_seconds: float
-    """From packed codes to the first query."""
+    """Time from packed codes to the first query."""
     bytes_per_row: float | None
-    """Of what it keeps; None where that cannot be told."""
+    """Memory of the built peer per row; None if unknown."""
 
 
 class WorkloadFigures(TypedDict):

@@ -1,9 +1,9 @@
 """The measurement: all peers on the same queries, interleaved in one process.
 
-Machines drift: clocks, neighbours and caches change from minute to minute. So the peers take turns,
-several rounds of them, and figures are compared within a run only. A turn begins with one query
-that is not recorded: it brings the peer's data back into the cache and leaves the CPU's vector
-registers as this peer, not the one before it, leaves them.
+Machines drift: clock rates, other programs and caches change from minute to minute. So the peers
+take turns, for several rounds, and figures are compared only within a run. A turn begins with one
+query that is not recorded: it brings the peer's data back into the cache and leaves the CPU's
+vector registers in the state that this peer, not the previous one, leaves them in.
 
 Peers are built once for all searches of the same codes.
 """
@@ -41,7 +41,7 @@ from benchmarks.recall import recall
 from benchmarks.results import PeerFigures, Results, WorkloadFigures
 from benchmarks.workloads import Workload
 
-# The first is the one that the others are compared with.
+# The first peer is the one that the others are compared with.
 PEERS: tuple[type[Peer], ...] = (
     Bitweigh,
     BitweighScan,
@@ -59,20 +59,20 @@ PEERS: tuple[type[Peer], ...] = (
 
 _BATCHES_PER_TURN = 3
 _TURN_SECONDS = 0.4
-"""A turn ends early after this: 20 calls of 20 ms."""
+"""A turn ends early after this time: 20 calls of 20 ms."""
 _WORKLOAD_SECONDS = 20.0
-"""A peer that has used this much on a workload takes no more turns after the third."""
-_LEAST_ROUNDS = 3
+"""A peer that has used this much time on a workload takes no turns after the third."""
+_MIN_ROUNDS = 3
 _RECALL_QUERIES = 500
-"""Of peers that are not exact; the timed queries are too few to tell."""
+"""Queries for the recall of peers that are not exact; the timed ones are too few."""
 _RECALL_PIECE = 20
 _RECALL_SECONDS = 5.0
-"""After this no further piece of those queries is begun."""
+"""No further piece of those queries is started after this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line chose."""
+    """The options of the command line."""
 
     rounds: int
     queries: int
@@ -83,7 +83,7 @@ class Settings:
 
 @dataclass(slots=True, eq=False)
 class _Entrant:
-    """A peer on one workload, and what it has done so far."""
+    """A peer on one workload, with its times and answers so far."""
 
     peer: Peer
     build_seconds: float
@@ -94,7 +94,7 @@ class _Entrant:
     answers: dict[int, Ids] = field(default_factory=dict)
 
     def turn(self, k: int) -> None:
-        """Answer each call once, or as many as time allows, going on from there next time."""
+        """Answer each call once, or as many as time allows; the next turn continues from there."""
         self.peer.search(self.unrecorded, k)
         ends = time.perf_counter() + _TURN_SECONDS
         for _ in self.calls:
@@ -110,7 +110,7 @@ class _Entrant:
 
 
 class _Display:
-    """What is being done, on one line; refreshed by hand, as a thread would disturb the timing."""
+    """The current step on one line, refreshed explicitly: a thread would disturb the timing."""
 
     def __init__(self, progress: Progress, rounds: int) -> None:
         self._progress = progress
@@ -126,7 +126,7 @@ class _Display:
 def run(
     chosen: Sequence[Workload], settings: Settings, console: Console, out: Path | None = None
 ) -> Results:
-    """Measure the workloads; `out`, if given, is written anew after each of them."""
+    """Measure the workloads; rewrite `out`, if given, after each of them."""
     measured = Results(
         machine=machine.facts(),
         rounds=settings.rounds,
@@ -155,7 +155,7 @@ def run(
 
 
 def _load_libraries() -> None:
-    """Build each peer once on a few rows: what is loaded then counts for no build."""
+    """Build each peer once on a few rows, so that no build time includes loading libraries."""
     for make in PEERS:
         with suppress(UnavailableError):
             make().build(np.arange(2**13, dtype=np.uint16).view(np.uint8).reshape(-1, 4), 32)
@@ -164,7 +164,7 @@ def _load_libraries() -> None:
 def _measure(
     recipe: Recipe, workloads: list[Workload], settings: Settings, display: _Display
 ) -> Iterator[WorkloadFigures]:
-    """The figures of one workload after the other over the same codes."""
+    """Yield the figures of each workload over the same codes."""
     display.doing(f"{workloads[0].name}: data")
     codes = data.load_codes(recipe, settings.data)
     display.doing(f"{workloads[0].name}: building")
@@ -174,7 +174,9 @@ def _measure(
         costs = data.load_costs(recipe, workload.weigher, settings.data)
         calls = _calls(workload, costs, settings.queries)
         entrants = [
-            _Entrant(peer, seconds, peer.prepare(costs[-1:]), [peer.prepare(own) for own in calls])
+            _Entrant(
+                peer, seconds, peer.prepare(costs[-1:]), [peer.prepare(call) for call in calls]
+            )
             for peer, seconds in peers
         ]
         for number in range(settings.rounds):
@@ -198,7 +200,7 @@ def _measure(
 
 
 def _build(codes: Codes, n_bits: int) -> tuple[list[tuple[Peer, float]], dict[str, str]]:
-    """The peers that take the codes with the seconds each needed, and the others with a reason."""
+    """Build the peers; return them with their build times, and reasons for those left out."""
     built, left_out = [], {}
     for make in PEERS:
         peer = make()
@@ -214,19 +216,19 @@ def _build(codes: Codes, n_bits: int) -> tuple[list[tuple[Peer, float]], dict[st
 
 
 def _calls(workload: Workload, costs: Costs, queries: int) -> list[Costs]:
-    """The costs of each call of a turn, (batch, n_bits, 2)."""
+    """Return the costs of each call of a turn, (batch, n_bits, 2)."""
     n_calls = queries if workload.batch == 1 else _BATCHES_PER_TURN
-    wanted = min(n_calls * workload.batch, len(costs))
-    return [costs[first : first + workload.batch] for first in range(0, wanted, workload.batch)]
+    n_queries = min(n_calls * workload.batch, len(costs))
+    return [costs[first : first + workload.batch] for first in range(0, n_queries, workload.batch)]
 
 
 def _round(entrants: list[_Entrant], k: int, number: int) -> None:
-    """One turn for each peer, without garbage collection in between."""
+    """Give each peer one turn, without garbage collection in between."""
     gc.collect()
     gc.disable()
     try:
         for entrant in entrants:
-            if number < _LEAST_ROUNDS or sum(entrant.seconds) < _WORKLOAD_SECONDS:
+            if number < _MIN_ROUNDS or sum(entrant.seconds) < _WORKLOAD_SECONDS:
                 entrant.turn(k)
     finally:
         gc.enable()
@@ -242,9 +244,9 @@ def _figures(
     for entrant in entrants:
         per_query = 1e3 * np.array(entrant.seconds) / workload.batch
         p10, median, p90 = (float(value) for value in np.percentile(per_query, [10, 50, 90]))
-        asked, found = _answers(entrant, workload.batch)
+        numbers, found = _answers(entrant, workload.batch)
         if not entrant.peer.exact:
-            asked, found = _more_answers(entrant.peer, costs, workload.k)
+            numbers, found = _more_answers(entrant.peer, costs, workload.k)
         n_bytes = entrant.peer.n_bytes()
         figures.append(
             PeerFigures(
@@ -255,8 +257,8 @@ def _figures(
                 best_ms=float(per_query.min()),
                 p10_ms=p10,
                 p90_ms=p90,
-                recall=recall(codes, costs[asked], found, exact[asked]),
-                recall_queries=len(asked),
+                recall=recall(codes, costs[numbers], found, exact[numbers]),
+                recall_queries=len(numbers),
                 ratio=float(np.median(entrant.seconds) / np.median(first.seconds)),
                 build_seconds=entrant.build_seconds,
                 bytes_per_row=None if n_bytes is None else n_bytes / len(codes),
@@ -266,13 +268,13 @@ def _figures(
 
 
 def _answers(entrant: _Entrant, batch: int) -> tuple[Ids, Ids]:
-    """The queries that were timed, by number, and what was found."""
-    asked = [np.arange(call * batch, (call + 1) * batch) for call in entrant.answers]
-    return np.concatenate(asked), np.concatenate(list(entrant.answers.values()))
+    """Return the numbers of the timed queries, and the rows found."""
+    numbers = [np.arange(call * batch, (call + 1) * batch) for call in entrant.answers]
+    return np.concatenate(numbers), np.concatenate(list(entrant.answers.values()))
 
 
 def _more_answers(peer: Peer, costs: Costs, k: int) -> tuple[Ids, Ids]:
-    """As many queries as time allows, by number, and what was found."""
+    """Answer as many queries as time allows; return their numbers and the rows found."""
     found: list[Ids] = []
     ends = time.perf_counter() + _RECALL_SECONDS
     for first in range(0, _RECALL_QUERIES, _RECALL_PIECE):

@@ -1,7 +1,7 @@
 """Vectors to hash: two generators and two real sets.
 
-The generators draw the rows in chunks of fixed size, each from a Philox stream of its own, so that
-memory stays small and the first rows are the same for any n.
+The generators draw rows in chunks of fixed size, each from a separate Philox stream, so that memory
+stays small and the first rows are the same for any n.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ _PARAMETERS, _SAMPLE, _QUERIES, _FIRST_CHUNK = 0, 1, 2, 16
 
 
 class NoDataError(Exception):
-    """A real data set is not there."""
+    """A real data set is missing."""
 
 
 class Source(ABC):
-    """Rows to search, rows to fit hashers on and queries, all of one width."""
+    """Rows to search, rows to fit hashers on, and queries, all with the same features."""
 
     @abstractmethod
     def sample(self) -> Vectors:
-        """Rows like those to search, to fit on."""
+        """Return rows to fit on, drawn like those to search."""
 
     @abstractmethod
     def queries(self) -> Vectors:
-        """1000 vectors that are not among the rows."""
+        """Return 1000 vectors that are not among the rows."""
 
     @abstractmethod
     def rows(self, n: int | None) -> int:
-        """How many rows there are if n are asked for."""
+        """Return the number of rows there will be for a request of n."""
 
     @abstractmethod
     def chunks(self, n: int) -> Iterator[Vectors]:
-        """The first n rows, at most CHUNK_ROWS at a time."""
+        """Yield the first n rows, at most CHUNK_ROWS at a time."""
 
 
 class _Generator(Source):
-    """Rows from random streams, as many as wanted."""
+    """Any number of rows from random streams."""
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]: ...
@@ -79,7 +79,7 @@ class _Random(_Generator):
     """Independent normal numbers; their signs are independent random bits, the hardest data."""
 
     def __init__(self, n_features: int) -> None:
-        """Only store the width."""
+        """Store the number of features."""
         self._n_features = n_features
 
     def _draw(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
@@ -87,10 +87,10 @@ class _Random(_Generator):
 
 
 class _Mixture(_Generator):
-    """A thousand Gaussian clusters in 24 dimensions of a wider space, with noise in all of it."""
+    """A thousand Gaussian clusters in 24 dimensions of a wider space, with noise in all of them."""
 
     def __init__(self, n_features: int) -> None:
-        """Draw the clusters and where they lie."""
+        """Draw the clusters and their positions."""
         latent, clusters = 24, 1000
         rng = _stream(_PARAMETERS)
         scale = np.arange(1, latent + 1) ** -0.35
@@ -117,32 +117,34 @@ class _Mixture(_Generator):
 
 
 class _Real(Source):
-    """The rows of a data set, as many as it has."""
+    """All rows of a real data set."""
 
-    def __init__(self, held: datasets.Dataset) -> None:
-        self._held = held
+    def __init__(self, dataset: datasets.Dataset) -> None:
+        self._dataset = dataset
 
     def sample(self) -> Vectors:
         # The loaders shuffle.
-        return self._held.base[:_SAMPLE_ROWS]
+        return self._dataset.base[:_SAMPLE_ROWS]
 
     def queries(self) -> Vectors:
-        return self._held.queries
+        return self._dataset.queries
 
     def rows(self, n: int | None) -> int:
         if n is not None:
-            raise ValueError(f"{self._held.name} has the rows it has, got n={n}")
-        return len(self._held.base)
+            raise ValueError(
+                f"{self._dataset.name} has a fixed number of rows, so n must be None, got n={n}"
+            )
+        return len(self._dataset.base)
 
     def chunks(self, n: int) -> Iterator[Vectors]:
         for first in range(0, n, CHUNK_ROWS):
-            yield self._held.base[first : min(first + CHUNK_ROWS, n)]
+            yield self._dataset.base[first : min(first + CHUNK_ROWS, n)]
 
 
 def source(kind: Kind, n_features: int, folder: Path | None) -> Source:
-    """The vectors of a kind; NoDataError where they are not in the user's folder.
+    """Return the vectors of a kind; NoDataError if they are not in the user's folder.
 
-    `n_features` is the width of what is generated; real vectors have their own.
+    `n_features` applies to generated vectors only.
     """
     if kind == "mixture":
         return _Mixture(n_features)
@@ -153,7 +155,7 @@ def source(kind: Kind, n_features: int, folder: Path | None) -> Source:
     try:
         if kind == "dsift":
             return _Real(datasets.dsift(folder, n_queries=_N_QUERIES, seed=_SEED))
-        # Of length 1: the truth of word vectors is the cosine.
+        # Unit length: word vectors are compared by cosine.
         return _Real(datasets.glove(folder, n_queries=_N_QUERIES, seed=_SEED, unit=True))
     except FileNotFoundError:
         raise NoDataError("its file is not in the folder that --data names") from None

@@ -1,4 +1,4 @@
-"""The one table of workloads."""
+"""The table of workloads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["BATCH", "GROUPS", "QUICK", "WORKLOADS", "Workload", "choose"]
 
 BATCH = 64
 GROUPS = {
-    "quick": "some of them, in under five minutes",
+    "quick": "a selection, in under five minutes",
     "all": "everything up to a million codes, quick included, in under 40 minutes",
     "large": "10 and 100 million codes, in about an hour and with 16 GB of memory",
 }
@@ -25,13 +25,13 @@ QUICK = (
     *(f"mixture-1M-64b-{search}" for search in ("k1", "k10", "k100")),
     "random-100k-64b-k10",
 )
-"""The workloads of that group."""
+"""The workloads of the group "quick"."""
 _ALL: tuple[WeigherName, ...] = ("asym", "wh", "ip")
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is searched, and how."""
+    """A set of codes and the parameters of a search."""
 
     recipe: Recipe
     k: int
@@ -41,7 +41,7 @@ class Workload:
 
     @property
     def name(self) -> str:
-        """Such as mixture-1M-64b-k10, or glove-64b-k10-itq-wh-x64 with all that may differ."""
+        """The name, such as mixture-1M-64b-k10, or glove-64b-k10-itq-wh-x64 without defaults."""
         kind, n, n_bits, hasher = self.recipe
         parts = [kind, *([] if n is None else [_short(n)]), f"{n_bits}b", f"k{self.k}"]
         parts += [] if hasher == "lsh" else [hasher]
@@ -51,17 +51,21 @@ class Workload:
 
     @property
     def large(self) -> bool:
-        """Whether it has more than a million rows."""
+        """Whether there are more than a million rows."""
         return (self.recipe.n or 0) > 10**6
 
 
 def choose(names: Sequence[str]) -> list[Workload]:
-    """The workloads that `names`, also those of groups, ask for, in the table's order."""
-    wanted = {one for name in names for one in (QUICK if name == "quick" else [name])}
-    unknown = wanted - {workload.name for workload in WORKLOADS} - set(GROUPS)
+    """Return the workloads named in `names`, directly or by group, in the table's order."""
+    selected = {entry for name in names for entry in (QUICK if name == "quick" else [name])}
+    unknown = selected - {workload.name for workload in WORKLOADS} - set(GROUPS)
     if unknown:
-        raise ValueError(f"no workload {min(unknown)!r}; --help names those that there are")
-    return [own for own in WORKLOADS if {own.name, "large" if own.large else "all"} & wanted]
+        raise ValueError(f"no workload {min(unknown)!r}; --help lists them")
+    return [
+        workload
+        for workload in WORKLOADS
+        if {workload.name, "large" if workload.large else "all"} & selected
+    ]
 
 
 def _short(n: int) -> str:
@@ -75,7 +79,7 @@ def _on(
     weighers: Sequence[WeigherName] = ("asym",),
     batches: bool = False,
 ) -> Iterator[Workload]:
-    """Searches of the same codes: single queries, other weighers at the k of 10, and batches."""
+    """Return searches of the same codes: single queries, other weighers at k = 10, and batches."""
     for k in ks:
         yield Workload(recipe, k, weigher=weighers[0])
     for weigher in weighers[1:]:
@@ -128,4 +132,4 @@ _REAL = (
     *_on(Recipe("dsift", None, 128, "sign")),
 )
 WORKLOADS: tuple[Workload, ...] = (*_MIXTURES, *_RANDOM, *_REAL)
-"""Searches of the same codes follow each other: they share what is built."""
+"""Searches of the same codes are adjacent, so that they share what is built."""

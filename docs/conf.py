@@ -1,4 +1,4 @@
-"""How Sphinx makes the site: the Markdown pages as they are, and the API from the docstrings.
+"""Sphinx configuration of the site: the Markdown pages, and the API from the docstrings.
 
 The source folder is the root of the repository, so that a link from one file to another means the
 same on the site as wherever the files are read: `sphinx-build -c docs . build/docs`.
@@ -51,11 +51,11 @@ autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = False
-# Types stay as they are written: "(n_bits, 2)" is a shape and not two names to link.
+# Types stay as written: "(n_bits, 2)" is a shape, not two names to link.
 napoleon_custom_sections = [("Parameters", "params_style"), ("Attributes", "params_style")]
 napoleon_use_rtype = False
 add_module_names = False
-# There is no network to look other projects up: what is checked is that our own names exist.
+# Without network, names of other projects cannot be looked up; only bitweigh's names are checked.
 nitpick_ignore_regex = [(r"py:.*", r"(?!bitweigh\.).*")]
 
 html_theme = "furo"
@@ -69,7 +69,7 @@ html_show_sphinx = False
 
 
 def add_toctrees(_: Sphinx, docname: str, source: list[str]) -> None:
-    """Give the map a toctree for each of its tables of pages, under the heading of that table.
+    """Add a toctree to the index page for each of its tables of pages, under the table's heading.
 
     Written into the page they would stand there as code wherever it is read as plain Markdown.
     """
@@ -84,7 +84,7 @@ def add_toctrees(_: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def name_links_by_title(_: Sphinx, docname: str, source: list[str]) -> None:
-    """Let a link that is named after its file, ``[costs.md](costs.md)``, have the page's title."""
+    """Replace the text of links named after their file, ``[costs.md](costs.md)``, by the title."""
     folder = (ROOT / docname).parent
 
     def titled(link: re.Match[str]) -> str:
@@ -99,7 +99,7 @@ def name_links_by_title(_: Sphinx, docname: str, source: list[str]) -> None:
 def rejoin_sentences(
     _: Sphinx, what: str, _name: str, _thing: object, _options: object, lines: list[str]
 ) -> None:
-    """Mend the sentence of an attribute: napoleon takes what is before a colon for its type."""
+    """Rejoin the sentence of an attribute: napoleon mistakes the text before a colon for a type."""
     types = [line for line in lines if line.startswith(":type: ")]
     if what in {"attribute", "property", "data"} and types:
         lines[0] = f"{types[0].removeprefix(':type: ')}: {lines[0]}"
@@ -107,7 +107,7 @@ def rejoin_sentences(
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+    """Connect the functions above; Sphinx calls this."""
     app.connect("source-read", name_links_by_title)
     app.connect("source-read", add_toctrees)
     app.connect("autodoc-process-docstring", rejoin_sentences, priority=900)  # after napoleon

@@ -1,6 +1,6 @@
-"""Searches for Hypothesis to draw: ugly codes, adversarial costs, and the settings to run them in.
+"""Hypothesis strategies for searches: awkward codes, adversarial costs, and settings.
 
-Arrays are made from a drawn seed and a drawn kind: that keeps large cases cheap to draw.
+Arrays are generated from a drawn seed and a drawn kind, which keeps large cases cheap to draw.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KERNELS = _core.kernel_names()
 
 @dataclass(frozen=True)
 class Case:
-    """What is asked: rows, ids, queries."""
+    """The input of a search: rows, ids, queries."""
 
     n_bits: int
     bitorder: BitOrder
@@ -33,7 +33,7 @@ class Case:
     k: int
 
     def reference(self) -> bitweigh.SearchResult:
-        """The answer by definition."""
+        """Return the answer of `bitweigh.reference`."""
         return bitweigh.reference.search(
             self.codes, self.costs, self.k, ids=self.ids, bitorder=self.bitorder
         )
@@ -41,7 +41,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Setting:
-    """How it is answered: nothing here may change the answer."""
+    """How a search runs: nothing here may change the answer."""
 
     kernel: str
     threads: int | None
@@ -56,7 +56,7 @@ class Setting:
     min_scan_factor: float = 0.0
 
     def index(self, case: Case) -> bitweigh.Index:
-        """An index of the case's rows, added in pieces."""
+        """Return an index of the case's rows, added in pieces."""
         index = bitweigh.Index(
             case.n_bits,
             bitorder=case.bitorder,
@@ -77,7 +77,7 @@ class Setting:
         index._engine.tuning.min_scan_ns_per_k = self.min_scan_factor
         index._policy.banded_rows = 1
         if self.segment_rows is not None:
-            # At most 40 segments: more of them take long to build and reach no other path.
+            # At most 40 segments: more take long to build and reach no other code path.
             segment_rows = max(self.segment_rows, len(case.codes) // 40)
             index._policy.segment_rows = segment_rows
             index._policy.tail_rows = max(1, segment_rows // 2)
@@ -126,7 +126,7 @@ def _normal32(rng: Rng, shape: tuple[int, ...]) -> Costs:
 
 
 def _squares(rng: Rng, shape: tuple[int, ...]) -> Costs:
-    """What Asym makes: a near and a far mean."""
+    """Costs like Asym's: squared distances to a near and a far mean."""
     query = rng.standard_normal((*shape[:-1], 1))
     return (query - np.array([-0.8, 0.8])) ** 2
 
@@ -148,7 +148,7 @@ def _all_costs_equal(rng: Rng, shape: tuple[int, ...]) -> Costs:
 
 
 def _cancelling(rng: Rng, shape: tuple[int, ...]) -> Costs:
-    """Pairs of huge bits that cancel, whatever their values: the small bits decide."""
+    """Pairs of huge costs that cancel whatever the bits' values, so that the small ones decide."""
     costs = rng.standard_normal(shape)
     huge = 10.0 ** rng.integers(8, 20)
     half = shape[-2] // 2
@@ -213,7 +213,7 @@ def cases(
     rows: st.SearchStrategy[int] = ROW_COUNTS,
     most_queries: int = 4,
 ) -> Case:
-    """A search over ugly data."""
+    """Draw a search over awkward data."""
     n_bits = draw(bits)
     n = draw(rows)
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -231,7 +231,7 @@ def cases(
 
 
 def settings_to_run(kernel: str | None = None) -> st.SearchStrategy[Setting]:
-    """Ways to run a search; `kernel` fixes that one."""
+    """Draw a way to run a search, with the given `kernel` if any."""
     return st.builds(
         Setting,
         kernel=st.sampled_from(KERNELS) if kernel is None else st.just(kernel),
@@ -245,13 +245,13 @@ def settings_to_run(kernel: str | None = None) -> st.SearchStrategy[Setting]:
         method=st.sampled_from(["auto", "auto", "scan", "probe", "probe"]),
         bands=st.none() | st.sampled_from([1, 2, 3, 7]),
         band_bits=st.none() | st.sampled_from([1, 2, 3, 5, 8]),
-        # 0: a step at a time, so that bands are walked again and again.
+        # 0: one step at a time, so that bands are walked many times.
         first_round_ns=st.sampled_from([1500.0, 0.0, 1e5]),
     )
 
 
 def assert_same(found: bitweigh.SearchResult, expected: bitweigh.SearchResult) -> None:
-    """Equal in shape, dtype and every bit: -0.0 is not 0.0 here."""
+    """Assert equality in shape, dtype and every bit: -0.0 differs from 0.0 here."""
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.dtype == theirs.dtype
         assert ours.shape == theirs.shape

@@ -1,4 +1,4 @@
-"""Running the command line in tests: in this process, or as a script in a shell."""
+"""Helpers to run the command line in tests: in this process, or as a script in a shell."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ ROOT = Path(__file__).parent.parent
 
 
 def run(*arguments: object, stdin: str | bytes | None = None) -> Result:
-    # The lines and colours that are printed depend on these.
+    # Line widths and colours depend on these.
     usual = {"COLUMNS": "100", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
     return CliRunner(env=usual).invoke(app, [str(one) for one in arguments], input=stdin)
 
 
 def plain(text: str) -> str:
-    """Without colours, which some environments force."""
+    """Strip colours, which some environments force."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def done(*arguments: object, stdin: str | bytes | None = None) -> str:
-    """What a command that must succeed prints."""
+    """Run a command that must succeed; return its output."""
     result = run(*arguments, stdin=stdin)
     assert result.exit_code == 0, result.output
     return str(result.stdout)
 
 
 def commands() -> dict[str, Any]:
-    """All commands by what is typed for them; groups are not among them."""
+    """Return all commands by the words typed for them, without command groups."""
     found: dict[str, Any] = {}
 
     def collect(command: Any, name: str) -> None:
         if hasattr(command, "list_commands"):
             context = command.context_class(command)
-            for own in command.list_commands(context):
-                collect(command.get_command(context, own), f"{name} {own}")
+            for child in command.list_commands(context):
+                collect(command.get_command(context, child), f"{name} {child}")
         else:
             found[name] = command
 
@@ -52,7 +52,7 @@ def commands() -> dict[str, Any]:
 
 
 def examples(command: Any) -> list[str]:
-    """The examples in the help of a command, one shell script each."""
+    """Return the examples in the help of a command, each a shell script."""
     found = []
     for paragraph in (command.help or "").replace("\b\n", "").split("\n\n"):
         first, _, rest = paragraph.partition("\n")
@@ -64,7 +64,7 @@ def examples(command: Any) -> list[str]:
 
 
 def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a script that calls `bitweigh` and `python`, as they are in this environment."""
+    """Run a script that calls `bitweigh` and `python` of this environment."""
     ours = (
         f'bitweigh() {{ "{sys.executable}" -m bitweigh "$@"; }}\n'
         f'python() {{ "{sys.executable}" "$@"; }}\n'

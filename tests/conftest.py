@@ -1,10 +1,10 @@
-"""Settings for all tests: how many threads BLAS takes, and how Hypothesis runs."""
+"""Settings for all tests: the number of BLAS threads, and Hypothesis profiles."""
 
 from __future__ import annotations
 
 import os
 
-# Before NumPy is imported. Test processes run side by side: threads of BLAS would wait for each
+# Set before NumPy is imported. Test processes run in parallel: BLAS threads would wait for each
 # other, and the small products here are faster without them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -1,4 +1,4 @@
-"""The tests in C++: built by CMake, once for each set of flags, and run by ctest."""
+"""The C++ tests: built by CMake, once for each set of flags, and run by ctest."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from effort import LONG
 from tools_needed import need_tool, skip_or_fail
 
 ROOT = Path(__file__).parent.parent
-# Steps out of bounds, and what C++ does not define.
+# Out-of-bounds accesses and undefined behaviour.
 UNDEFINED_BEHAVIOUR = "undefined,float-cast-overflow"
 MEMORY_SANITIZERS = f"address,{UNDEFINED_BEHAVIOUR}"
 
 
 @dataclass(frozen=True)
 class CppTests:
-    """A folder that CMake builds in, with all programs compiled by the same flags."""
+    """A CMake build folder with all programs compiled with the same flags."""
 
     name: str
     """Of the folder in build/cpp-tests. What is there and up to date is not built again."""
@@ -32,7 +32,7 @@ class CppTests:
         return ROOT / "build" / "cpp-tests" / self.name
 
     def run(self, *programs: str, settings: tuple[str, ...] = ()) -> None:
-        """Build the programs, where any warning is an error, and run them."""
+        """Build the programs, with warnings as errors, and run them."""
         variables = [
             "BITWEIGH_TESTS=ON",
             "CMAKE_CXX_FLAGS=-Werror",
@@ -51,7 +51,7 @@ class CppTests:
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    """What a command prints; fails with that where the command does."""
+    """Return a command's output; fail with that output if the command fails."""
     done = subprocess.run(
         [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False
     )
@@ -60,7 +60,7 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 def sanitized(sanitizers: str, folder: Path) -> CppTests:
-    """The tests built by g++ with sanitizers; skips or fails where these do not work."""
+    """Return the tests built by g++ with sanitizers; skip or fail if these do not work."""
     compiler = need_tool("g++")
     source = folder / "empty.cpp"
     source.write_text("int main() {}")

@@ -1,4 +1,4 @@
-"""How long tests run: `make test` takes a few minutes, `make test-all` as long as it takes."""
+"""How long tests run: a few minutes for `make test`, without limit for `make test-all`."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ LONG = os.environ.get("BITWEIGH_LONG") == "1"
 
 
 def examples(count: int) -> int:
-    """Examples to run: `count` in long runs, else a third, which reaches the same paths."""
+    """Return the number of examples: `count` in long runs, else a third, enough for all paths."""
     return count if LONG else max(1, count // 3)

@@ -1,4 +1,4 @@
-"""The operations that failures are injected into; injection_scenes.py says what is checked."""
+"""The operations that failures are injected into; injection_scenes.py has the checks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from injection_scenes import (
     Scene,
     Trial,
     a_vector_index,
-    again,
     an_index,
+    copy_of,
     costs_for,
     some_vectors,
 )
@@ -33,7 +33,7 @@ Codes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def asking(name: str, ask: Callable[[bitweigh.Index, Rng], Callable[[], object]]) -> MakeScene:
-    """A scene that asks an index something."""
+    """Return a scene that queries an index."""
 
     def make(rng: Rng, _: Path) -> Scene:
         index = an_index(rng)
@@ -47,7 +47,7 @@ def _search(method: Any, threads: int) -> MakeScene:
     def ask(index: bitweigh.Index, rng: Rng) -> Callable[[], object]:
         costs, k = costs_for(rng, int(rng.integers(1, 6))), int(rng.choice([1, 5, 40]))
         if threads > 1:
-            # Otherwise so little is not worth a second thread.
+            # Otherwise so little work would not get a second thread.
             costs = np.repeat(costs, 300, axis=0)
         return lambda: index.search(costs, k, method=method, threads=threads)
 
@@ -71,21 +71,21 @@ def _iterate(index: bitweigh.Index, rng: Rng) -> Callable[[], object]:
 
 
 def _filtered(index: bitweigh.Index, rng: Rng) -> Callable[[], object]:
-    costs, some = costs_for(rng, 2), rng.permutation(90)[:30]
+    costs, ids = costs_for(rng, 2), rng.permutation(90)[:30]
     if rng.random() < 0.5:
-        return lambda: index.search(costs, 4, allow=some)
-    return lambda: index.search(costs, 4, deny=some)
+        return lambda: index.search(costs, 4, allow=ids)
+    return lambda: index.search(costs, 4, deny=ids)
 
 
 def _search_by_id(index: bitweigh.Index, rng: Rng) -> Callable[[], object]:
-    some = index.ids[rng.permutation(len(index))[:3]]
-    return lambda: index.search_by_id(some, 3)
+    ids = index.ids[rng.permutation(len(index))[:3]]
+    return lambda: index.search_by_id(ids, 3)
 
 
 def changing(
     name: str, change: Callable[[Rng], Callable[[bitweigh.Index], object]], *, built: bool = True
 ) -> MakeScene:
-    """A scene that changes an index."""
+    """Return a scene that changes an index."""
 
     def make(rng: Rng, _: Path) -> Scene:
         base = an_index(rng)
@@ -135,7 +135,7 @@ def _saved_index(rng: Rng, scratch: Path) -> Scene:
     new = old.copy()
     new.remove(new.ids[:3])
     new.add(_some_codes(rng))
-    new.build()  # a search builds what is missing, and it would be saved too
+    new.build()  # so that bands are saved too
     template = None if rng.random() < 0.3 else scratch / "template"
     if template is not None:
         old.save(template)
@@ -148,7 +148,7 @@ def _saved_index(rng: Rng, scratch: Path) -> Scene:
 
 
 def restored(scratch: Path, template: Path | None) -> Path:
-    """The folder to save to: as the template is, or not there."""
+    """Return the folder to save to: a copy of the template, or missing."""
     folder = scratch / "folder"
     shutil.rmtree(folder, ignore_errors=True)
     if template is not None:
@@ -164,14 +164,14 @@ def _loaded_index(rng: Rng, scratch: Path) -> Scene:
 
 def _saved_vectors(rng: Rng, scratch: Path) -> Scene:
     old = a_vector_index(rng)
-    new = again(old)
+    new = copy_of(old)
     new.add(some_vectors(rng, 7))
     template = None if rng.random() < 0.3 else scratch / "template"
     if template is not None:
         old.save(template)
 
     def trial() -> Trial:
-        index, folder = again(new), restored(scratch, template)
+        index, folder = copy_of(new), restored(scratch, template)
         return Trial(lambda: index.save(folder), index, folder, bitweigh.VectorIndex.load)
 
     return Scene("VectorIndex.save", trial)
@@ -187,14 +187,14 @@ def _loaded_vectors(rng: Rng, scratch: Path) -> Scene:
 def on_vectors(
     name: str, do: Callable[[Rng], Callable[[bitweigh.VectorIndex], object]]
 ) -> MakeScene:
-    """A scene that asks or changes a vector index."""
+    """Return a scene that queries or changes a vector index."""
 
     def make(rng: Rng, _: Path) -> Scene:
         base = a_vector_index(rng)
         act = do(rng)
 
         def trial() -> Trial:
-            index = again(base)
+            index = copy_of(base)
             return Trial(lambda: act(index), index)
 
         return Scene(f"VectorIndex.{name}", trial)
@@ -287,7 +287,7 @@ OPERATIONS: list[MakeScene] = [
 
 
 def _long(name: str, ask: Callable[[bitweigh.Index, np.ndarray[Any, Any]], object]) -> MakeScene:
-    """Something that takes longer than the engine goes without looking at signals."""
+    """Return a scene that takes longer than the engine's interval between signal checks."""
 
     def make(rng: Rng, _: Path) -> Scene:
         index = bitweigh.Index(N_BITS, bands=2, band_bits=8)
@@ -325,7 +325,7 @@ def _long_paper(rng: Rng, _: Path) -> Scene:
     return Scene("long paper search", lambda: Trial(search, search))
 
 
-# For interrupts alone: signals that come while the engine works.
+# For interrupts only: signals that arrive while the engine works.
 LONG_OPERATIONS: list[MakeScene] = [
     _long("long search auto", lambda index, costs: index.search(costs, 10, threads=1)),
     _long(

@@ -1,8 +1,8 @@
-"""What failures are injected into: one operation each, and what it may leave behind.
+"""Scenes that failures are injected into: one operation each, and what it may leave behind.
 
-A scene is made from a generator of random numbers, so that a seed repeats it. Each of its trials
-begins with the same index and folder. After a trial the index holds what it held before or what it
-holds after the whole operation, and so does the folder, with no other files than those of the two.
+A scene is built from a random generator, so that a seed repeats it. Each of its trials begins with
+the same index and folder. After a trial the index must equal the one before or after the whole
+operation; so must the folder, with no files beyond those of the two.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ N_FEATURES = 12
 
 
 def as_bytes(value: Any) -> object:
-    """A result, down to the bytes of its arrays, so that equal means equal in every bit."""
+    """Convert a result to the bytes of its arrays, so that == compares every bit."""
     if isinstance(value, bitweigh.Index | bitweigh.VectorIndex):
         return observe(value)
     if isinstance(value, np.ndarray):
         return (value.dtype.str, value.shape, value.tobytes())
     if isinstance(value, tuple | list):
-        return tuple(as_bytes(one) for one in value)
+        return tuple(as_bytes(item) for item in value)
     return value
 
 
@@ -40,14 +40,16 @@ def costs_for(rng: Rng, queries: int, n_bits: int = N_BITS) -> np.ndarray[Any, n
 
 
 def observe(index: Any) -> object:
-    """Everything that an index answers, by plain calls on this thread; or a function."""
+    """Return all answers of an index to plain calls on this thread, or those of a function."""
     if callable(index):
         return as_bytes(index())
     if isinstance(index, bitweigh.VectorIndex):
         ids = index.ids
         queries = np.random.default_rng(5).standard_normal((2, N_FEATURES))
-        kept = index.vectors_of(ids) if index.rerank else None
-        return as_bytes([ids, kept, index.search(queries, 3), index.index.search(_COSTS[0, :8], 3)])
+        vectors = index.vectors_of(ids) if index.rerank else None
+        return as_bytes(
+            [ids, vectors, index.search(queries, 3), index.index.search(_COSTS[0, :8], 3)]
+        )
     ids = index.ids
     found = [index.search(_COSTS, 4, method=method) for method in ("probe", "scan", "auto")]
     assert as_bytes(found[0]) == as_bytes(found[1]) == as_bytes(found[2]), "the methods disagree"
@@ -63,7 +65,7 @@ _COSTS = costs_for(np.random.default_rng(7), 2)
 
 
 def ask_another() -> object:
-    """What an index of another shape answers: scratch memory is shared between all of them."""
+    """Query an index of another shape, which shares its scratch memory with all others."""
     found = [_ANOTHER.search(_COSTS[:, :8], 5, method=method) for method in ("probe", "scan")]
     within = _ANOTHER.range_search(_COSTS[:, :8], 0.5, method="probe")
     return as_bytes([found, within])
@@ -81,15 +83,15 @@ class Trial:
 
     act: Callable[[], object]
     index: Any = None
-    """What it changes or asks, or a function that asks it; observed afterwards."""
+    """The index that `act` changes or queries, or a function that queries; observed afterwards."""
     folder: Path | None = None
-    """What it saves to; loaded afterwards."""
+    """The folder that `act` saves to; loaded afterwards."""
     load: Callable[[Path], object] = bitweigh.load
 
 
 @dataclass
 class Scene:
-    """An operation, and how to begin it again and again."""
+    """An operation that can be started any number of times."""
 
     name: str
     trial: Callable[[], Trial]
@@ -100,23 +102,23 @@ class Scene:
     saved: list[object] = field(default_factory=list)
 
     def rehearse(self) -> None:
-        """Learn, by a run without failures, what is right."""
+        """Record the expected answers and files from a run without failures."""
         trial = self.trial()
         if trial.folder is not None:
             self.listed.append(listing(trial.folder))
-            self.saved.append(load_if_there(trial))
+            self.saved.append(load_if_present(trial))
         self.before = None if trial.index is None else observe(trial.index)
         trial = self.trial()
         self.answer = as_bytes(trial.act())
         self.after = None if trial.index is None else observe(trial.index)
         if trial.folder is not None:
             self.listed.append(listing(trial.folder))
-            self.saved.append(load_if_there(trial))
+            self.saved.append(load_if_present(trial))
 
     def check(self, trial: Trial, finished: bool, answer: object, lasting: bool = False) -> None:
-        """Raise AssertionError for anything that is not as promised after a trial.
+        """Raise AssertionError if anything is not as promised after a trial.
 
-        `lasting`: it went on failing, so that nothing could be tidied up either.
+        `lasting` says that failures went on, so that cleaning up was impossible too.
         """
         if finished:
             assert as_bytes(answer) == self.answer, "the answer is wrong"
@@ -128,22 +130,24 @@ class Scene:
             if lock is not None:
                 assert lock.acquire(blocking=False), "the lock is still taken"
                 lock.release()
-            now = observe(trial.index)
+            observed = observe(trial.index)
             allowed = [self.after] if finished else [self.before, self.after]
-            assert now in allowed, "the index holds neither what it held nor what it should"
+            assert observed in allowed, "the index is neither the old one nor the new one"
 
     def _check_folder(self, trial: Trial, finished: bool, lasting: bool) -> None:
         assert trial.folder is not None
         names = listing(trial.folder)
         old, new = self.listed
-        now = load_if_there(trial)
-        assert now in (self.saved[1:] if finished else self.saved), "the folder holds neither index"
+        loaded = load_if_present(trial)
+        assert loaded in (self.saved[1:] if finished else self.saved), (
+            "the folder holds neither index"
+        )
         if finished:
             assert names == new, f"files are {kinds(names)}, not {kinds(new)}"
         elif not lasting:
-            # A save that raises when it has replaced the manifest may leave old files.
+            # A save that raises after replacing the manifest may leave old files.
             both = (old | new) - {NO_FOLDER}
-            committed = now == self.saved[1] and new <= names <= both
+            committed = loaded == self.saved[1] and new <= names <= both
             assert committed or names in (old, both), (
                 f"left behind: {kinds(names - old)}; gone: {kinds(old - names)}"
             )
@@ -155,19 +159,19 @@ NO_FOLDER = "(no folder)"
 
 
 def kinds(names: set[str]) -> list[str]:
-    """Names of files without their checksums, to read and to compare reports by."""
+    """Return file names without checksums, for reports that can be compared."""
     return sorted(re.sub("[0-9a-f]{32}", "*", name) for name in names)
 
 
 def listing(folder: Path) -> set[str]:
-    """All files and folders in it."""
+    """Return the relative paths of all files and folders in `folder`."""
     if not folder.exists():
         return {NO_FOLDER}
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
-def load_if_there(trial: Trial) -> object:
-    """What the folder holds; None if there is no index in it."""
+def load_if_present(trial: Trial) -> object:
+    """Return the answers of the index in the folder; None if there is none."""
     assert trial.folder is not None
     try:
         return observe(trial.load(trial.folder))
@@ -176,7 +180,7 @@ def load_if_there(trial: Trial) -> object:
 
 
 def an_index(rng: Rng) -> bitweigh.Index:
-    """Several segments, a tail, bands for some, ids in no order, some rows removed."""
+    """Return an index with segments, a tail, bands, unordered ids and removed rows."""
     index = bitweigh.Index(N_BITS, bands=int(rng.integers(1, 4)), band_bits=int(rng.integers(2, 6)))
     index._policy.tail_rows = 40
     index._policy.banded_rows = 1
@@ -205,8 +209,8 @@ def a_vector_index(rng: Rng) -> bitweigh.VectorIndex:
     return index
 
 
-def again(index: bitweigh.VectorIndex) -> bitweigh.VectorIndex:
-    """Another vector index that holds the same."""
+def copy_of(index: bitweigh.VectorIndex) -> bitweigh.VectorIndex:
+    """Return another vector index with the same state."""
     other = object.__new__(type(index))
     other.__dict__.update(index.__dict__)
     other._writing = threading.Lock()

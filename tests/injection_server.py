@@ -1,9 +1,9 @@
-"""Injects failures into operations, one after the other, and says what came of it.
+"""Injects failures into operations, one after the other, and reports the outcomes.
 
-For test_injected_failures.py, which runs it as `injection_server.py KIND SEED COUNT SCRATCH FIRST`.
-KIND is "allocations", for which failing_allocations.c is preloaded, or "interrupts"; FIRST is the
-number of the first operation. It prints a line of JSON before each injection, so that a crash or a
-hang, which ends the process, has a name, and one for each operation that was gone through.
+test_injected_failures.py runs it as `injection_server.py KIND SEED COUNT SCRATCH FIRST`. KIND is
+"allocations", for which failing_allocations.c is preloaded, or "interrupts"; FIRST is the number of
+the first operation. It prints a line of JSON before each injection, so that a crash or a hang,
+which ends the process, can be attributed, and one after each operation.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from injection_operations import LONG_OPERATIONS, OPERATIONS, MakeScene
 from injection_scenes import N_BITS, N_FEATURES, Scene, Trial, ask_another
 
 HANGS_AFTER = 60.0
-# Injections into a scene before the next one is made.
+# Injections into a scene before the next one is built.
 PER_SCENE = 40
-# Code whose allocations fail: ours, the `operator new` of all C++, CPython's. Of NumPy's only the
-# data of arrays: without the rest `array[rows] = 1` crashes (NumPy 2.4.6).
+# Code whose allocations fail: ours, `operator new` of all C++, and CPython's. Of NumPy's only the
+# data of arrays: if the rest fails, `array[rows] = 1` crashes (NumPy 2.4.6).
 FAILING = ("_core.", "_paper.", "libstdc++", "python3.")
-# What CPython and NumPy raise instead of MemoryError where they run out of it themselves.
+# Messages of what CPython and NumPy raise instead of MemoryError when they run out of memory.
 NOT_OURS = ("without exception set", "without setting an exception", "can't allocate")
-# And what zipfile raises instead of KeyboardInterrupt and MemoryError.
+# Messages of what zipfile raises instead of KeyboardInterrupt and MemoryError.
 NOT_OURS += ("Can't close the ZIP file", "I/O operation on closed file")
 RIGHT = {"answered", "interrupted", "MemoryError", "OSError", "raised by Python or NumPy"}
 
 
 @dataclass
 class Tally:
-    """What came of the injections into an operation."""
+    """The outcomes of the injections into an operation."""
 
     operation: str
     seconds: float = 0.0
@@ -59,13 +59,13 @@ class Tally:
 
 
 def other_outcome(error: BaseException) -> str:
-    """What to call an error that is neither of those wanted."""
+    """Name the outcome of an unexpected error."""
     not_ours = any(words in str(error) for words in NOT_OURS)
     return "raised by Python or NumPy" if not_ours else f"raised {error!r}"
 
 
 def outcome_of(error: BaseException | None) -> str:
-    """What an operation that ran out of memory has come to."""
+    """Name the outcome of an operation that ran out of memory."""
     if error is None:
         return "answered"
     if isinstance(error, MemoryError):
@@ -87,9 +87,9 @@ class Allocations:
         self.shim.allocations_failed.restype = ctypes.c_long
         watched = 0
         for line in Path("/proc/self/maps").read_text().splitlines():
-            place, rights, *_, name = line.split()
+            addresses, rights, *_, name = line.split()
             if "x" in rights and any(library in Path(name).name for library in FAILING):
-                begin, end = (int(part, 16) for part in place.split("-"))
+                begin, end = (int(part, 16) for part in addresses.split("-"))
                 watched += self.shim.watch_calls_from(begin, end)
         assert watched >= 2, "the code to watch was not found"
         for size, allocate in ((123_457, np.empty), (123_458, np.zeros)):
@@ -98,7 +98,7 @@ class Allocations:
             assert self.shim.caller_was_seen(), "NumPy's allocation of arrays was not found"
 
     def points(self, scene: Scene, rng: np.random.Generator) -> list[tuple[int, bool]]:
-        """Which allocations are to fail: all, or some where they are many."""
+        """Return all (allocation, whether later ones fail too), shuffled."""
 
         def run() -> None:
             trial = scene.trial()
@@ -113,9 +113,9 @@ class Allocations:
         return every
 
     def inject(self, trial: Trial, point: tuple[int, bool]) -> tuple[str, object, bool]:
-        """The outcome, the answer, whether it fired."""
+        """Return the outcome, the answer and whether the failure fired."""
         answer = None
-        # Kept until there is memory again: what it holds is cleaned up when it goes.
+        # The error is kept until there is memory again: dropping it cleans up what it refers to.
         raised: list[BaseException | None] = [None]
         self.shim.fail_allocation(*point)
         try:
@@ -127,9 +127,9 @@ class Allocations:
         return outcome_of(raised.pop()), answer, self.shim.allocations_failed() > 0
 
     def run(self, step: Callable[[], None]) -> None:
-        """Run on a thread of its own, which has no scratch memory from earlier searches."""
+        """Run on a new thread, which has no scratch memory from earlier searches."""
         raised: list[BaseException] = []
-        # Starting a thread takes memory, joining it does not: it fails only in between.
+        # Starting a thread allocates, joining it does not, so failures are injected in between.
         started = threading.Lock()
 
         def run() -> None:
@@ -167,18 +167,18 @@ class Interrupts:
         self.meanwhile()
 
     def points(self, scene: Scene, rng: np.random.Generator) -> list[tuple[float, bool]]:
-        """After how many seconds to interrupt, and whether the handler searches instead."""
+        """Return delays in seconds, each with whether the handler searches instead of raising."""
         trial = scene.trial()
         began = time.perf_counter()
         trial.act()
         took = time.perf_counter() - began
         delays = rng.uniform(1e-6, 1.2 * took + 2e-5, PER_SCENE).tolist()
-        # A search while another one works is worth more than one between two lines of Python.
+        # Long operations are likely to be inside the engine, where a nested search tests most.
         share = 0.6 if took > 0.05 else 0.2
         return [(delay, bool(rng.random() < share)) for delay in delays]
 
     def inject(self, trial: Trial, point: tuple[float, bool]) -> tuple[str, object, bool]:
-        """The outcome, the answer, whether it fired."""
+        """Return the outcome, the answer and whether the failure fired."""
         delay, searches = point
         index = trial.index
         self.meanwhile = None
@@ -208,7 +208,7 @@ class Interrupts:
 
 
 def search_anything(index: Any) -> None:
-    """What a signal handler does: it asks something else of the same index and of another."""
+    """Search the same index and another one, as a signal handler would."""
     ask_another()
     if callable(index):
         index()
@@ -220,19 +220,19 @@ def search_anything(index: Any) -> None:
         index.range_search(costs, 1.0)
 
 
-def things_left() -> Counter[str]:
-    """Open files of this process and names of temporary files."""
+def open_and_temporary_files() -> Counter[str]:
+    """Count the open files of this process and the temporary files."""
     gc.collect()
     found = Counter(path.name for path in Path(tempfile.gettempdir()).iterdir())
     for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
-            # Without the number of a file that never had a name.
+            # Drop the number of an unnamed file.
             found[re.sub(r"/#\d+", "/#", str(path.readlink()))] += 1
     return found
 
 
 def inject_once(injector: Any, scene: Scene, point: tuple[Any, bool], tally: Tally) -> None:
-    """Inject one failure, and look at what it left on the same thread."""
+    """Inject one failure, and check the result on the same thread."""
     trial = scene.trial()
     outcome, answer, fired = injector.inject(trial, point)
     tally.injected += 1
@@ -247,35 +247,35 @@ def inject_once(injector: Any, scene: Scene, point: tuple[Any, bool], tally: Tal
         tally.failures.append(f"{point}, {outcome}: {error!r}"[:600])
 
 
-def run_scene(injector: Any, scene: Scene, most: int, rng: Any, tally: Tally) -> None:
-    """Inject up to `most` failures."""
+def run_scene(injector: Any, scene: Scene, limit: int, rng: Any, tally: Tally) -> None:
+    """Inject up to `limit` failures."""
     scene.rehearse()
-    before = things_left()
-    for point in injector.points(scene, rng)[: min(most, PER_SCENE)]:
+    before = open_and_temporary_files()
+    for point in injector.points(scene, rng)[: min(limit, PER_SCENE)]:
         faulthandler.dump_traceback_later(HANGS_AFTER, exit=True)
         print(json.dumps({"operation": tally.operation, "point": point}), flush=True)
         injector.run(lambda point=point: inject_once(injector, scene, point, tally))
-    left = things_left() - before
-    # The tempfile module has a gap between os.open and the object that closes what it opened.
-    left.pop(f"{tempfile.gettempdir()}/# (deleted)", None)
-    if left:
-        tally.failures.append(f"open or temporary files were left: {dict(left)}")
+    leaked = open_and_temporary_files() - before
+    # tempfile has a gap between os.open and the creation of the object that closes the file.
+    leaked.pop(f"{tempfile.gettempdir()}/# (deleted)", None)
+    if leaked:
+        tally.failures.append(f"open or temporary files were left: {dict(leaked)}")
 
 
-def run_operation(injector: Any, make: MakeScene, number: int, seed: int, most: int) -> Tally:
-    """Inject failures into scenes of one operation until `most` of them fired."""
+def run_operation(injector: Any, make: MakeScene, number: int, seed: int, limit: int) -> Tally:
+    """Inject failures into scenes of one operation until `limit` of them fired."""
     tally = Tally(str(number))
     began = time.perf_counter()
     for variation in itertools.count():
-        # Some operations allocate nothing that is made to fail.
-        if tally.fired >= most or (variation >= 3 and tally.fired == 0):
+        # Some operations make no allocation that is watched.
+        if tally.fired >= limit or (variation >= 3 and tally.fired == 0):
             break
         rng = np.random.default_rng([seed, number, variation])
         scratch = Path(tempfile.mkdtemp(dir=sys.argv[4]))
         try:
             scene = make(rng, scratch)
             tally.operation = scene.name
-            run_scene(injector, scene, most - tally.fired, rng, tally)
+            run_scene(injector, scene, limit - tally.fired, rng, tally)
         finally:
             faulthandler.cancel_dump_traceback_later()
             shutil.rmtree(scratch)
@@ -284,19 +284,19 @@ def run_operation(injector: Any, make: MakeScene, number: int, seed: int, most: 
 
 
 def main() -> None:
-    """Go through the operations from the first on."""
+    """Run the operations from number FIRST on."""
     kind, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     first = int(sys.argv[5])
     faulthandler.enable()
     injector = Allocations() if kind == "allocations" else Interrupts()
     operations = OPERATIONS + (LONG_OPERATIONS if kind == "interrupts" else [])
-    most = -(-count // len(OPERATIONS))
+    per_operation = -(-count // len(OPERATIONS))
     for number, make in enumerate(operations):
         if number < first:
             continue
-        # Long ones take a thousand times as long, and a second to make.
-        own = most if number < len(OPERATIONS) else most // 10
-        tally = run_operation(injector, make, number, seed, own)
+        # Long operations take a thousand times as long, and a second to set up.
+        limit = per_operation if number < len(OPERATIONS) else per_operation // 10
+        tally = run_operation(injector, make, number, seed, limit)
         print(json.dumps({"done": number, **tally.__dict__}), flush=True)
 
 

@@ -1,7 +1,7 @@
-"""Ctrl-C at every moment of a call at which Python may see one, one after the other.
+"""Ctrl-C at each moment of a call at which Python can notice one, one after the other.
 
-CPython looks for signals when a function begins and when a call of a C function has ended, besides
-loops; nowhere else. These are the moments of `sys.setprofile`, which may raise there.
+CPython checks for signals when a function begins, when a call of a C function has ended, and in
+loops; nowhere else. `sys.setprofile` is called at the first two moments, and may raise there.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ T = TypeVar("T")
 def interrupted_everywhere(
     prepare: Callable[[], T], call: Callable[[T], object], check: Callable[[T], object]
 ) -> int:
-    """Make a subject, interrupt the call with it, check what is left; once for each moment.
+    """Prepare a subject, interrupt the call with it, check the subject; once for each moment.
 
-    The last call is not interrupted. Returns how many were, so that a test can tell that it tested
-    anything. What `check` finds wrong is reported with the moment that led to it.
+    The last call is not interrupted. Returns the number of interrupted calls, so that a test can
+    assert that there were any. Errors of `check` are annotated with the moment that led to them.
     """
     number = 0
     while True:
@@ -37,16 +37,16 @@ def interrupted_everywhere(
 
 
 def _interrupted(call: Callable[[T], object], subject: T, number: int) -> str | None:
-    """Call it with Ctrl-C at this moment; says where that was, None if the call ended before."""
-    left = number
+    """Call with Ctrl-C at moment `number`; return where that was, None if the call ended before."""
+    remaining = number
     moment: str | None = None
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal left, moment
+        nonlocal remaining, moment
         if event not in ("call", "c_return") or moment is not None or frame is outside:
             return
-        if left:
-            left -= 1
+        if remaining:
+            remaining -= 1
             return
         after = f", after {argument.__qualname__}" if event == "c_return" else ", at its start"
         moment = f"{frame.f_code.co_filename}:{frame.f_lineno}{after}"
@@ -58,7 +58,7 @@ def _interrupted(call: Callable[[T], object], subject: T, number: int) -> str | 
     try:
         call(subject)
     except BaseException:
-        # Some libraries raise an error of their own while they clean up.
+        # Some libraries raise a different error while they clean up.
         if moment is None:
             raise
     finally:

@@ -1,4 +1,4 @@
-"""Files for the tests of datasets: writers of the formats, and the real files if given."""
+"""Files for tests of readers and data sets: writers of the formats, and real files if available."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def write_bin(file: Path, rows: NDArray[Any]) -> Path:
 
 
 def some_rows(n: int, d: int, seed: int = 0) -> NDArray[np.int64]:
-    """Whole numbers that every format holds without loss."""
+    """Draw integers that every format holds without loss."""
     return np.random.default_rng(seed).integers(0, 128, (n, d))
 
 
 def real_data(name: str) -> Path:
-    """The folder that BITWEIGH_DATA names, if it has the file; skips the test otherwise."""
+    """Return the folder named by BITWEIGH_DATA if it has the file; skip the test otherwise."""
     folder = os.environ.get("BITWEIGH_DATA")
     if folder is None or not (Path(folder) / name).exists():
         pytest.skip(f"set BITWEIGH_DATA to a folder with {name}")

@@ -1,7 +1,7 @@
-"""A process that saves the same index again and again, each time in a child of its own.
+"""A process that saves the same index repeatedly, each time in a new child process.
 
-For test_save_faults.py. It reads folders from standard input, one to a line. For each it forks a
-child that stops itself, and saves when it is continued; and it tells the child's number, and how it
+For test_save_faults.py. It reads folders from standard input, one per line. For each it forks a
+child that stops itself and saves once it is continued; it prints the child's process id and how it
 ended.
 """
 
@@ -18,13 +18,13 @@ import numpy as np
 
 import bitweigh
 
-# Two calls that save itself never makes: what lies between them is the save.
+# Two system calls that a save never makes: they mark its begin and end in a trace.
 BEGIN, END = "/save-begins", "/save-ends"
 VERSION_1 = Path(__file__).parent / "golden" / "answers-1" / "vectors-rerank" / "index"
 
 
 def old_index() -> bitweigh.Index:
-    """What the folder holds before."""
+    """Return the index in the folder before the save."""
     rng = np.random.default_rng(0)
     index = bitweigh.Index(24, bands=2, band_bits=3)
     index._policy.tail_rows = 50
@@ -35,7 +35,7 @@ def old_index() -> bitweigh.Index:
 
 
 def new_index(old: bitweigh.Index) -> bitweigh.Index:
-    """What it holds afterwards: some files stay, some go, some come."""
+    """Return the index to save: some files stay, some are removed, some are new."""
     rng = np.random.default_rng(1)
     index = old.copy()
     index.remove([3, 4, 5])
@@ -44,12 +44,12 @@ def new_index(old: bitweigh.Index) -> bitweigh.Index:
 
 
 def old_vectors() -> bitweigh.VectorIndex:
-    """The vector index in a folder of version 1."""
+    """Return the vector index in a folder of version 1."""
     return bitweigh.VectorIndex.load(VERSION_1)
 
 
 def new_vectors() -> bitweigh.VectorIndex:
-    """What the folder of a vector index holds afterwards."""
+    """Return the vector index to save."""
     index = old_vectors()
     index.remove([10, 11])
     index.add(np.ones((3, index.n_features)), ids=[0, 500, 501], on_duplicate="replace")
@@ -57,7 +57,7 @@ def new_vectors() -> bitweigh.VectorIndex:
 
 
 def child(index: bitweigh.Index | bitweigh.VectorIndex, folder: str, most_bytes: int) -> int:
-    """Save when continued; 0 if that went well, 3 if it raised OSError or MemoryError."""
+    """Save when continued; return 0 on success, 3 after OSError or MemoryError."""
     os.kill(os.getpid(), signal.SIGSTOP)
     if most_bytes:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
@@ -79,7 +79,7 @@ def main() -> None:
     index: bitweigh.Index | bitweigh.VectorIndex = new_index(old_index())
     if sys.argv[2] == "vectors":
         index = new_vectors()
-    # What is imported or made at a first save must not be counted.
+    # Imports and set-up of a first save must not be counted.
     index.save(sys.argv[1])
     for line in sys.stdin:
         folder, most_bytes = line.split()

@@ -1,4 +1,4 @@
-"""Indexes to save, and folders to change by hand: what the tests of storage share."""
+"""Indexes to save and folders to change by hand, for tests of storage."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ QUERIES = RNG.standard_normal((6, 8)).astype(np.float32)
 
 
 def small_index(n: int = 40, seed: int = 0) -> bitweigh.Index:
-    """Codes of 20 bits, in one part."""
+    """Return an index of 20-bit codes in one segment."""
     index = bitweigh.Index(20)
     bits = np.random.default_rng(seed).random((n, 20)) < 0.5
     index.add(np.packbits(bits, axis=1))
     return index
 
 
-def held(index: bitweigh.Index) -> dict[str, str]:
+def codes_by_id(index: bitweigh.Index) -> dict[str, str]:
     ids = index.ids
     codes = index.codes_of(ids)
-    return {str(one): bytes(code).hex() for one, code in zip(ids.tolist(), codes, strict=True)}
+    return {str(id_): bytes(code).hex() for id_, code in zip(ids.tolist(), codes, strict=True)}
 
 
 def make_index() -> bitweigh.Index:
-    """Small, with everything that a file can hold: bands, own ids, removed rows, a tail."""
+    """Return a small index with all kinds of files: bands, caller's ids, removed rows, a tail."""
     rng = np.random.default_rng(0)
     codes = np.packbits(rng.random((200, N_BITS)) < 0.5, axis=1)
     index = bitweigh.Index(N_BITS, bands=3, band_bits=3)
@@ -83,33 +83,33 @@ def other_vectors() -> VectorIndex:
 
 
 def content(index: VectorIndex) -> tuple[Any, ...]:
-    """Everything that can be asked."""
+    """Return all settings, ids, vectors and answers of an index."""
     found = index.search(QUERIES, 12)
-    kept = b"" if index.rerank is None else index.vectors_of(index.ids).tobytes()
+    vectors = b"" if index.rerank is None else index.vectors_of(index.ids).tobytes()
     facts = (repr(index), repr(index.hasher), repr(index.weigher), index.rerank, index.metric)
-    return (*facts, index.ids.tobytes(), kept, found.ids.tobytes(), found.distances.tobytes())
+    return (*facts, index.ids.tobytes(), vectors, found.ids.tobytes(), found.distances.tobytes())
 
 
-# What each folder holds; thousands of times only one file is another.
+# The files in each folder: in thousands of calls of `write` only one file changes.
 written: dict[Path, dict[str, bytes]] = {}
 
 
 def write(folder: Path, files: dict[str, bytes]) -> None:
-    """Make the folder hold these files."""
+    """Make `files` the only files in the folder."""
     folder.mkdir(exist_ok=True)
     before = written.get(folder, {})
     for name in before.keys() - files.keys():
         (folder / name).unlink()
     for name, raw in files.items():
         if before.get(name) != raw:
-            # Another file under the same name: the old one may still be mapped.
+            # A new file under the same name: the old one may still be mapped.
             (folder / name).unlink(missing_ok=True)
             (folder / name).write_bytes(raw)
     written[folder] = files
 
 
 def repaired(files: dict[str, bytes]) -> dict[str, bytes]:
-    """The same files with checksums that match what is in them now."""
+    """Return the files with checksums that match their contents."""
     names = {
         name: f"{name.partition('-')[0]}-{digest_of(raw)}.npy"
         for name, raw in files.items()
@@ -122,7 +122,7 @@ def repaired(files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def sealed(manifest: bytes) -> bytes:
-    """A manifest with the checksum that it should have, if it has a place for one."""
+    """Return a manifest with its correct checksum."""
     start = manifest.find(b'"checksum": "') + 13
     blank = manifest[:start] + b"0" * 32 + manifest[start + 32 :]
     return blank[:start] + digest_of(blank).encode() + blank[start + 32 :]
@@ -133,7 +133,7 @@ class StoppedError(Exception):
 
 
 class Stopping:
-    """Stops a save before one of its steps: a file is written, gets its name, or is removed."""
+    """Stop a save before one of its steps: writing, renaming or removing a file."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, clean: bool) -> None:
         self.steps_left = 10**6
@@ -170,9 +170,9 @@ def stopped_at_every_step(
     *,
     clean: bool,
 ) -> Iterator[Path]:
-    """Folders to which a save was stopped that held what `start` does, once for each step.
+    """Yield, for each step, a copy of `start` to which a save was stopped at that step.
 
-    The last one was not stopped.
+    The save to the last folder was not stopped.
     """
     stopping = Stopping(monkeypatch, clean)
     for steps in range(200):

@@ -21,13 +21,13 @@ PAGE = Path(__file__).parent.parent / "docs" / "ann-benchmarks.md"
 
 
 def distance_rows(metric: str, train: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """The runner's distances of one query: Euclid, 1 - cosine, the share of differing bits."""
+    """Return the runner's distances of one query: Euclidean, 1 - cosine, or share of bits."""
     if metric == "hamming":
         return np.mean(train != query, axis=1)
-    rows, own = train.astype(np.float64), query.astype(np.float64)
+    rows, query64 = train.astype(np.float64), query.astype(np.float64)
     if metric == "euclidean":
-        return np.linalg.norm(rows - own, axis=1)
-    return 1.0 - rows @ own / (np.linalg.norm(rows, axis=1) * np.linalg.norm(own))
+        return np.linalg.norm(rows - query64, axis=1)
+    return 1.0 - rows @ query64 / (np.linalg.norm(rows, axis=1) * np.linalg.norm(query64))
 
 
 def vectors(metric: str, n: int, nq: int) -> tuple[np.ndarray, np.ndarray]:
@@ -36,12 +36,12 @@ def vectors(metric: str, n: int, nq: int) -> tuple[np.ndarray, np.ndarray]:
     rows = rng.standard_normal((n + nq, 8)) @ mixing + 0.1 * rng.standard_normal((n + nq, 40))
     # Lengths that do not matter to angles, and do to distances.
     rows *= rng.uniform(0.5, 2.0, (n + nq, 1)) if metric == "angular" else 1.0
-    kept = rows > 0 if metric == "hamming" else rows.astype(np.float32)
-    return kept[:n], kept[n:]
+    typed = rows > 0 if metric == "hamming" else rows.astype(np.float32)
+    return typed[:n], typed[n:]
 
 
 def write_file(path: Path, metric: str, n: int = 3000, nq: int = 30) -> Path:
-    """A file in the layout of ann-benchmarks."""
+    """Write a file in the layout of ann-benchmarks."""
     train, test = vectors(metric, n, nq)
     distances = np.stack([distance_rows(metric, train, query) for query in test])
     order = np.argsort(distances, axis=1, kind="stable")[:, :100]
@@ -59,9 +59,9 @@ def write_file(path: Path, metric: str, n: int = 3000, nq: int = 30) -> Path:
 def run(
     path: Path, algorithm: Any, query_arguments: list[list[Any]], batch: bool
 ) -> list[tuple[float, dict[str, Any]]]:
-    """What the runner does: fit, then for each group of query arguments all queries.
+    """Do what the runner does: fit, then run all queries for each group of query arguments.
 
-    Returns the recall as it counts it, by distances, and the attributes that it stores.
+    Returns the recall as the runner counts it, by distances, and the attributes that it stores.
     """
     with h5py.File(path) as file:
         train, test = np.array(file["train"]), np.array(file["test"])
@@ -70,9 +70,9 @@ def run(
     algorithm.fit(train)
     assert algorithm.get_memory_usage() > before
     done = []
-    for own in query_arguments or [[]]:
-        if own:
-            algorithm.set_query_arguments(*own)
+    for arguments in query_arguments or [[]]:
+        if arguments:
+            algorithm.set_query_arguments(*arguments)
         if batch:
             algorithm.batch_query(test, K)
             results = algorithm.get_batch_results()

@@ -1,4 +1,4 @@
-"""Arrays of other libraries: taken where they offer their memory as one, else refused by name."""
+"""Arrays of other libraries: accepted if they expose their memory, else refused by type name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODES = np.arange(40, dtype=np.uint8).reshape(-1, 1)
 
 
 class OnlyDLPack:
-    """As a tensor that knows nothing of NumPy."""
+    """Like a tensor that does not know NumPy."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         self._values = values
@@ -28,7 +28,7 @@ class OnlyDLPack:
 
 
 class OnlyArray:
-    """As a tensor that converts itself."""
+    """Like a tensor that converts itself."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         self._values = values
@@ -38,14 +38,14 @@ class OnlyArray:
 
 
 class ElsewhereDLPack(OnlyDLPack):
-    """As a tensor on a GPU."""
+    """Like a tensor on a GPU."""
 
     def __dlpack__(self, **options: object) -> object:
         raise BufferError("the data are on another device")
 
 
 class ElsewhereArray:
-    """As CuPy's arrays, which do not move by themselves."""
+    """Like CuPy's arrays, which are not copied to the host implicitly."""
 
     def __array__(self, dtype: object = None, copy: object = None) -> NDArray[Any]:
         raise TypeError("Implicit conversion to a NumPy array is not allowed")

@@ -1,4 +1,4 @@
-"""Bands: which bits they take, what they cost, and when an index has them."""
+"""Bands: which bits they use, what they cost, and when an index has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark of the engine: what it makes of the times it took."""
+"""The benchmark of the engine: the figures it derives from its times."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def test_turns_stay_on_one_cpu_and_the_process_gets_all_back() -> None:
 
 
 def test_a_wall_turn_asks_a_query_more_than_it_records() -> None:
-    asked: list[int] = []
-    assert clock.wall_turn(asked.append, 3)().shape == (3,)
-    assert asked == [2, 0, 1, 2]
+    queries: list[int] = []
+    assert clock.wall_turn(queries.append, 3)().shape == (3,)
+    assert queries == [2, 0, 1, 2]
 
 
 def test_the_table_of_the_paper_has_the_ratios() -> None:

@@ -1,4 +1,4 @@
-"""How good codes are: the figures, the tables and the plot of benchmarks/quality.py."""
+"""The figures, tables and plot of code quality in benchmarks/quality.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More rows and larger ids than 32 bits can count: arrays that map one small file over and over."""
+"""More rows and larger ids than 32 bits can count, in arrays that map one small file repeatedly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RARE_ROW, RARE_CODE = 12_345_679, 255
 
 
 def tiled(path: Path, size: int) -> NDArray[np.uint8]:
-    """A file mapped again and again, side by side, until there are `size` bytes."""
+    """Map a file repeatedly into adjacent addresses, `size` bytes in all."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [

@@ -1,6 +1,6 @@
 """Changing an index: removing, replacing, merging, copying, and looking codes up by id.
 
-What a whole life does is compared with a dict in test_life.py; here is what each call promises.
+test_life.py compares long sequences of changes with a dict; here each call is tested separately.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ def codes(n: int, seed: int = 0) -> Codes:
 
 
 def filled(n: int = 5) -> bitweigh.Index:
-    """Codes with the ids 10, 11, 12, ..."""
+    """Return an index of n codes with the ids 10, 11, 12, ..."""
     index = bitweigh.Index(N_BITS)
     index.add(codes(n), ids=range(10, 10 + n))
     return index
 
 
-def held(index: bitweigh.Index) -> dict[int, bytes]:
+def codes_by_id(index: bitweigh.Index) -> dict[int, bytes]:
     ids = index.ids
     return dict(zip(ids.tolist(), map(bytes, index.codes_of(ids)), strict=True))
 
 
-# What is called with what, the exception, and what it must say.
+# By name: the call, the exception, and what its message must match.
 WRONG: dict[str, tuple[Callable[[bitweigh.Index], Any], type[Exception], str]] = {
     "add: on_duplicate unknown": (
         lambda index: index.add(codes(1), on_duplicate="skip"), ValueError,
@@ -103,11 +103,11 @@ WRONG: dict[str, tuple[Callable[[bitweigh.Index], Any], type[Exception], str]] =
 def test_a_wrong_call_names_what_is_wrong_and_changes_nothing(name: str) -> None:
     call, exception, message = WRONG[name]
     index = filled()
-    before = held(index)
+    before = codes_by_id(index)
     with pytest.raises(exception, match=message) as caught:
         call(index)
     assert type(caught.value) is exception
-    assert held(index) == before
+    assert codes_by_id(index) == before
 
 
 def test_a_removed_code_is_found_by_nothing() -> None:
@@ -131,13 +131,13 @@ def test_an_id_that_is_named_twice_is_removed_once() -> None:
 
 def test_nothing_to_change_is_no_change() -> None:
     index = filled()
-    before = held(index)
+    before = codes_by_id(index)
     assert index.remove([]) == 0
     index.replace(np.empty((0, 2), dtype=np.uint8), [])
     index.add(np.empty((0, 2), dtype=np.uint8), [], on_duplicate="replace")
     index.merge(bitweigh.Index(N_BITS))
     bitweigh.Index(N_BITS).compact()
-    assert held(index) == before
+    assert codes_by_id(index) == before
 
 
 def test_a_removed_id_can_be_given_again_but_is_not_by_itself() -> None:
@@ -167,29 +167,29 @@ def test_reset_counts_from_zero_again() -> None:
 
 def test_replacing_gives_new_codes_to_old_ids() -> None:
     index = filled()
-    before = held(index)
+    before = codes_by_id(index)
     new = codes(2, seed=1)
     index.replace(new, [13, 10])
-    assert held(index) == {**before, 13: bytes(new[0]), 10: bytes(new[1])}
+    assert codes_by_id(index) == {**before, 13: bytes(new[0]), 10: bytes(new[1])}
 
 
 def test_adding_may_replace_some_and_add_the_others() -> None:
     index = filled()
-    before = held(index)
+    before = codes_by_id(index)
     new = codes(2, seed=1)
     index.add(new, [12, 99], on_duplicate="replace")
-    assert held(index) == {**before, 12: bytes(new[0]), 99: bytes(new[1])}
+    assert codes_by_id(index) == {**before, 12: bytes(new[0]), 99: bytes(new[1])}
 
 
 def test_merging_adds_what_the_other_holds_and_leaves_it_as_it_is() -> None:
     index, other = filled(), bitweigh.Index(N_BITS)
     other.add(codes(4, seed=1), [1, 2, 11, 12])
     other.remove([2, 12])
-    expected = {**held(index), **held(other)}
-    before = held(other)
+    expected = {**codes_by_id(index), **codes_by_id(other)}
+    before = codes_by_id(other)
     index.merge(other, on_duplicate="replace")
-    assert held(index) == expected
-    assert held(other) == before
+    assert codes_by_id(index) == expected
+    assert codes_by_id(other) == before
 
 
 @pytest.mark.parametrize("make", [bitweigh.Index.copy, copy.copy, copy.deepcopy])
@@ -198,13 +198,13 @@ def test_a_copy_does_not_see_what_is_done_to_the_original(
 ) -> None:
     index = filled()
     index.remove([11])
-    before = held(index)
+    before = codes_by_id(index)
     other = make(index)
     index.remove([10])
     index.replace(codes(1, seed=1), [12])
     index.add(codes(3))
     index.compact()
-    assert held(other) == before
+    assert codes_by_id(other) == before
     other.add(codes(1))
     assert other.ids[-1] == 15
 
@@ -234,11 +234,11 @@ def test_removed_rows_take_memory_until_compact() -> None:
     explanation = index.explain(np.ones((N_BITS, 2)), 1)
     assert [(one.rows, one.removed_rows) for one in explanation.segments] == [(20, 80)]
     assert "20 codes: without bands, 80 more removed" in str(explanation)
-    before = held(index)
+    before = codes_by_id(index)
     index.compact()
     assert index.memory().removed == 0
     assert index.memory().codes < memory.codes
-    assert held(index) == before
+    assert codes_by_id(index) == before
 
 
 @pytest.mark.parametrize("own", [0, 3, 7])

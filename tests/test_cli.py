@@ -48,7 +48,7 @@ Install = Callable[..., None]
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Installs plugins, by the name of the command and what its entry point names."""
+    """Install plugins, given as command names and the targets of their entry points."""
 
     def installed(**targets: str) -> None:
         known = EntryPoints(EntryPoint(name, at, plugins.GROUP) for name, at in targets.items())

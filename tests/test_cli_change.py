@@ -271,7 +271,7 @@ def test_a_full_disk_leaves_no_export_and_is_told_in_one_line(
     pytest.importorskip("pyarrow")
     np.save("many.npy", np.random.default_rng(0).integers(0, 256, (9000, 64), dtype=np.uint8))
     done("build", "many.npy", "--codes", "-o", "many")
-    # In a process of its own: what is left behind there is complained about on stderr, too.
+    # In a separate process, which would also complain about leftovers on stderr.
     script = f"(ulimit -f {blocks}; trap '' XFSZ; bitweigh export many -o all.{ending})"
     result = shell(script, here)
     assert result.returncode == 1

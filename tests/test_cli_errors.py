@@ -1,4 +1,4 @@
-"""What people get wrong at the command line: one line on stderr that says what to do."""
+"""Common mistakes at the command line: one line on stderr that says what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VECTORS = np.random.default_rng(2).standard_normal((200, 16)).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files and indexes, right and wrong; no test changes them."""
+    """Valid and invalid files and indexes; no test changes them."""
     folder = tmp_path_factory.mktemp("wrong")
     arrays = {
         "codes": CODES,

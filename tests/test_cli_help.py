@@ -1,4 +1,4 @@
-"""What the help says, how commands are started, and what they load before they know what to do."""
+"""The help texts, how commands are started, and which modules they load early."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_option_is_explained_by_a_sentence(name: str) -> None:
 
 
 def loaded_by(script: str) -> set[str]:
-    """Modules that a script loads."""
+    """Return the modules that a script loads."""
     listing = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
     result = subprocess.run(
         [sys.executable, "-c", listing + script], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""`bitweigh search` beyond k and a file: radius, ids, candidates, stdin, names of queries."""
+"""Options of `bitweigh search`: radius, ids, candidates, stdin, names of queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rows = list[tuple[int, int, int, float]]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Indexes of codes, of vectors, and of vectors that it keeps; no test changes them."""
+    """Indexes of codes, of vectors, and of vectors with rerank; no test changes them."""
     folder = tmp_path_factory.mktemp("search")
     np.save(folder / "codes.npy", CODES)
     np.save(folder / "queries.npy", QUERIES)

@@ -17,7 +17,7 @@ VECTORS = np.random.default_rng(5).standard_normal((200, 16)).astype(np.float32)
 
 @pytest.fixture
 def near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An index of vectors in the folder to work in."""
+    """A working folder with an index of vectors."""
     monkeypatch.chdir(tmp_path)
     np.save("vectors.npy", VECTORS)
     done(
@@ -84,7 +84,7 @@ CODES = np.random.default_rng(1).integers(0, 256, (40, 4), dtype=np.uint8)
 
 
 def write(name: str) -> None:
-    """The codes in a file of the format that its name ends in."""
+    """Write the codes to a file, in the format of its ending."""
     ending = Path(name).suffix
     if ending == ".npz":
         np.savez(name, hashes=CODES)

@@ -1,4 +1,4 @@
-"""Tables that the command line writes: whole or not there, and what they replace."""
+"""Tables that the command line writes: written completely or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quality gate, as tests: lint, types, layers, sizes, stubs."""
+"""The rules of the code base as tests: lint, types, layers, sizes, stubs."""
 
 from __future__ import annotations
 
@@ -130,15 +130,15 @@ def test_the_stubs_of_the_compiled_modules_are_fresh(tmp_path: Path) -> None:
 
 
 def layer_of(name: str, layers: list[set[str]]) -> int:
-    """The layer of a file, by its longest listed prefix."""
+    """Return the layer of a file, by the listed name that is its prefix."""
     for level, members in enumerate(layers):
         if any(name == m or name.startswith((m + "/", m + ".")) for m in members):
             return level
-    raise AssertionError(f"{name} has no place in the layers of {__file__}")
+    raise AssertionError(f"{name} is not in the layers of {__file__}")
 
 
 def unit_of(name: str, layers: list[set[str]]) -> str:
-    """What the layers list: a file, a pair of files, or a folder."""
+    """Return the listed unit of a file: a file, a pair of files, or a folder."""
     (unit,) = [
         member
         for members in layers
@@ -156,7 +156,7 @@ def check_layers(uses: list[tuple[str, str]], layers: list[set[str]]) -> None:
 
 
 def modules_used(path: Path) -> Iterator[str]:
-    """Modules of the library that a file of it imports, as the layers name them."""
+    """Yield the modules of the library that a file imports, as named in the layers."""
     listed = {member for members in PYTHON_LAYERS for member in members}
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.ImportFrom) or (node.module or "").split(".")[0] != "bitweigh":
@@ -209,7 +209,7 @@ def test_the_engine_knows_no_python_and_does_no_input_or_output(folder: str) -> 
 
 
 def lines_of_code(path: Path) -> int:
-    """Lines that are neither blank nor comment nor docstring."""
+    """Count the lines that are neither blank nor comment nor docstring."""
     text = path.read_text()
     if path.suffix != ".py":
         return sum(
@@ -228,7 +228,7 @@ def lines_of_code(path: Path) -> int:
 def test_no_file_has_more_than_400_lines_of_code() -> None:
     for path in PYTHON + CPP + OTHER_PYTHON:
         allowed = 700 if path == ROOT / "src" / "bitweigh" / "index.py" else 400
-        assert lines_of_code(path) <= allowed, f"{path} wants a seam"
+        assert lines_of_code(path) <= allowed, f"split {path}"
 
 
 def test_no_function_is_longer_than_60_lines() -> None:
@@ -238,7 +238,7 @@ def test_no_function_is_longer_than_60_lines() -> None:
                 continue
             body = node.body[1:] if ast.get_docstring(node) else node.body
             length = (body[-1].end_lineno or 0) - body[0].lineno if body else 0
-            assert length <= 60, f"{path}: {node.name} wants a seam"
+            assert length <= 60, f"{path}: split {node.name}"
 
 
 def test_every_file_says_what_it_owns() -> None:
@@ -263,7 +263,7 @@ def test_every_public_name_has_a_docstring_with_an_example() -> None:
     modules = [bitweigh.costs, bitweigh.reference, embeddings, evaluation, frames, hashers, io]
     modules += [paper, weighers, datasets]
     public += [getattr(module, name) for module in modules for name in module.__all__]
-    for thing in public:
-        assert thing.__doc__, thing
-        if callable(thing) and not issubclass(type(thing), type):
-            assert ">>>" in thing.__doc__, f"{thing} has no example"
+    for item in public:
+        assert item.__doc__, item
+        if callable(item) and not issubclass(type(item), type):
+            assert ">>>" in item.__doc__, f"{item} has no example"

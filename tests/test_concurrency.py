@@ -132,7 +132,7 @@ def test_a_child_forked_while_another_thread_changes_the_index_can_change_it_too
         index.remove([0])
         os._exit(0 if len(index) == len(CODES) else 1)
 
-    # The lock is held by nobody who could release it in the child.
+    # No thread in the child could release a lock that was held at the fork.
     with index._writing:
         child = context.Process(target=change)
         child.start()

@@ -1,4 +1,4 @@
-"""The contracts: answers equal the definition to the last bit, however they are found."""
+"""The contracts: answers equal the reference to the last bit, whatever the path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(case: Case, setting: Setting) -> SearchStats:
 
 
 class Reached:
-    """Adds up the counters of all examples, to prove that they got to the paths they are for."""
+    """Sum of the counters of all examples, to prove that they reached the intended paths."""
 
     def __init__(self) -> None:
         self.totals = dict.fromkeys(SearchStats._fields, 0)

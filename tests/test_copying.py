@@ -1,4 +1,4 @@
-"""Copies of an index, and of classes that callers derive from it."""
+"""Copies of an index and of derived classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODES = np.arange(50, dtype=np.uint8).reshape(-1, 1)
 
 
 class Named(bitweigh.Index):
-    """An index of a caller's, made in its own way and with an attribute of its own."""
+    """A derived index with another constructor and an extra attribute."""
 
     def __init__(self, name: str) -> None:
         super().__init__(8, bands=2)

@@ -1,4 +1,4 @@
-"""Ways to make costs: each against what its distance should be."""
+"""Cost functions: each compared with the distance it should give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples that people read: docstrings, README and docs run as they stand."""
+"""The examples in docstrings, README and docs run as written."""
 
 from __future__ import annotations
 

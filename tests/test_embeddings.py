@@ -1,4 +1,4 @@
-"""Binary embeddings: both layouts, scores against plain arithmetic, shortlists, their life."""
+"""Binary embeddings: both layouts, scores against plain arithmetic, shortlists, changes, files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bitweigh.embeddings import BinaryEmbeddings, ScoredResult, quantize
 
 
 def clustered(n: int, nq: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Embeddings and queries around the same centres, unit length, as a model would give them.
+    """Draw embeddings and queries of unit length around the same centres.
 
-    They are multiples of 2**-20, so that sums of them are exact in any order.
+    They are multiples of 2**-20, so that their sums are exact in any order.
     """
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((20, dim))
@@ -30,13 +30,13 @@ def clustered(n: int, nq: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndar
 
 
 def by_hand(x: np.ndarray, queries: np.ndarray, k: int) -> ScoredResult:
-    """The k largest products of the queries with the bits, in float64, equal ones by number."""
+    """Return the k largest products of queries and bits, in float64, ties by row number."""
     scores = queries.astype(np.float64) @ (x > 0).astype(np.float64).T
     ids = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return ScoredResult(np.take_along_axis(scores, ids, axis=1), ids)
 
 
-def held(x: np.ndarray, **kwargs: Any) -> BinaryEmbeddings:
+def filled(x: np.ndarray, **kwargs: Any) -> BinaryEmbeddings:
     embeddings = BinaryEmbeddings(x.shape[1])
     embeddings.add(quantize(x), **kwargs)
     return embeddings
@@ -77,7 +77,7 @@ def test_the_layouts_are_told_apart_in_arrays_that_are_not_contiguous() -> None:
 @pytest.mark.parametrize("dim", [64, 100, 256])
 def test_the_answer_is_that_of_plain_arithmetic(dim: int, dtype: Any) -> None:
     x, queries = clustered(3000, 40, dim, seed=dim)
-    found = held(x).search(queries.astype(dtype), k=15)
+    found = filled(x).search(queries.astype(dtype), k=15)
     expected = by_hand(x, queries, 15)
     assert np.array_equal(found.ids, expected.ids)
     assert np.array_equal(found.scores, expected.scores)
@@ -89,7 +89,7 @@ def test_the_answer_is_that_of_plain_arithmetic(dim: int, dtype: Any) -> None:
 def test_scores_are_minus_the_distances_of_inner_product(signed: bool) -> None:
     rng = np.random.default_rng(2)
     x, queries = rng.standard_normal((500, 72)), rng.standard_normal((9, 72))
-    found = held(x).search(queries, k=20, signed=signed)
+    found = filled(x).search(queries, k=20, signed=signed)
     costs = bitweigh.costs.inner_product(queries, signed=signed)
     expected = bitweigh.reference.search(np.packbits(x > 0, axis=1), costs, k=20)
     assert np.array_equal(found.ids, expected.ids)
@@ -98,17 +98,17 @@ def test_scores_are_minus_the_distances_of_inner_product(signed: bool) -> None:
 
 def test_signed_scores_count_bits_as_minus_and_plus_one() -> None:
     x, queries = clustered(400, 5, 64, seed=4)
-    found = held(x).search(queries, k=7, signed=True)
+    found = filled(x).search(queries, k=7, signed=True)
     signs = np.where(x > 0, 1.0, -1.0)
     products = queries.astype(np.float64) @ signs.T
-    assert np.array_equal(found.ids, held(x).search(queries, k=7).ids)
+    assert np.array_equal(found.ids, filled(x).search(queries, k=7).ids)
     assert np.array_equal(found.scores, np.take_along_axis(products, found.ids, axis=1))
 
 
 def test_a_hamming_shortlist_misses_what_the_exact_answer_has() -> None:
     k = 10
     x, queries = clustered(20_000, 50, 256, seed=7)
-    embeddings = held(x)
+    embeddings = filled(x)
     exact = embeddings.search(queries, k).ids
     plain = bitweigh.costs.hamming(quantize(queries), 256)
     shares = {}
@@ -123,7 +123,7 @@ def test_a_hamming_shortlist_misses_what_the_exact_answer_has() -> None:
 
 def test_a_single_query_gives_single_arrays() -> None:
     x, queries = clustered(100, 3, 32, seed=3)
-    embeddings = held(x)
+    embeddings = filled(x)
     single, several = embeddings.search(queries[1], k=4), embeddings.search(queries, k=4)
     assert single.scores.shape == single.ids.shape == (4,)
     assert several.scores.shape == several.ids.shape == (3, 4)
@@ -153,7 +153,7 @@ def test_a_score_of_zero_has_no_sign() -> None:
 
 def test_filters_and_threads_are_passed_on() -> None:
     x, queries = clustered(500, 4, 64, seed=5)
-    embeddings = held(x)
+    embeddings = filled(x)
     best = embeddings.search(queries, k=500, threads=2).ids
     allowed = embeddings.search(queries[0], k=5, allow=best[0, 100:200]).ids
     denied = embeddings.search(queries[0], k=5, deny=best[0, :3]).ids
@@ -165,7 +165,7 @@ def test_filters_and_threads_are_passed_on() -> None:
 
 def test_embeddings_can_be_removed_and_replaced() -> None:
     x, _ = clustered(50, 1, 16, seed=6)
-    embeddings = held(x, ids=np.arange(50) * 2)
+    embeddings = filled(x, ids=np.arange(50) * 2)
     assert embeddings.remove([0, 4]) == 2
     assert embeddings.remove([0, 6], on_missing="ignore") == 1
     assert len(embeddings) == 47
@@ -182,7 +182,7 @@ def test_embeddings_can_be_removed_and_replaced() -> None:
 @pytest.mark.parametrize("mmap", [False, True])
 def test_saved_embeddings_are_loaded_again(tmp_path: Path, mmap: bool) -> None:
     x, queries = clustered(300, 6, 100, seed=8)
-    embeddings = held(x, ids=np.arange(300) + 1000)
+    embeddings = filled(x, ids=np.arange(300) + 1000)
     embeddings.save(tmp_path / "saved")
     loaded = BinaryEmbeddings.load(tmp_path / "saved", mmap=mmap)
     assert type(loaded) is BinaryEmbeddings
@@ -201,8 +201,8 @@ def test_an_index_of_the_other_bit_order_is_not_taken_for_embeddings(tmp_path: P
 
 def test_embeddings_can_be_pickled() -> None:
     x, queries = clustered(100, 2, 24, seed=9)
-    again = pickle.loads(pickle.dumps(held(x)))
-    assert np.array_equal(again.search(queries, 5).ids, held(x).search(queries, 5).ids)
+    again = pickle.loads(pickle.dumps(filled(x)))
+    assert np.array_equal(again.search(queries, 5).ids, filled(x).search(queries, 5).ids)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_what_is_no_float_query_is_refused(
     queries: np.ndarray, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        held(np.ones((3, 16))).search(queries, k=1)
+        filled(np.ones((3, 16))).search(queries, k=1)
 
 
 @pytest.mark.parametrize(

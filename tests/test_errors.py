@@ -1,4 +1,4 @@
-"""Wrong calls: each gives its documented exception, which names the argument and what came."""
+"""Wrong calls: each raises its documented exception, naming the argument and what was got."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GOOD = np.ones((12, 2))
 CODES = np.zeros((3, 2), dtype=U8)
 RAGGED = [[1.0, 2.0], [3.0]]
 
-# name: (call, exception, what the message must say)
+# name: (call, exception, pattern of the message)
 WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     # Index(...)
     "n_bits zero": (lambda: Index(0), ValueError, "n_bits must be from 1 to 8192, got 0"),

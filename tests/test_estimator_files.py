@@ -1,4 +1,4 @@
-"""Fitted hashers and weighers as files: the same afterwards, and nothing else is believed."""
+"""Fitted hashers and weighers as files: loaded unchanged, and damaged files refused."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def test_parameters_that_numpy_counted_are_saved_too() -> None:
 
 
 def test_what_is_not_fitted_or_not_ours_is_not_saved(tmp_path: Path) -> None:
-    class Own(LSH):
+    class Derived(LSH):
         pass
 
     with pytest.raises(ValueError, match="not fitted yet"):
         LSH(9).save(tmp_path / "file")
     with pytest.raises(TypeError, match="only hashers and weighers of bitweigh can be saved, got"):
-        Own(9).fit(ROWS).save(tmp_path / "file")
+        Derived(9).fit(ROWS).save(tmp_path / "file")
     assert not list(tmp_path.iterdir())
 
 
@@ -100,15 +100,16 @@ def members(raw: bytes) -> dict[str, Any]:
         return dict(loaded)
 
 
-def made(arrays: dict[str, Any]) -> bytes:
+def archive_of(arrays: dict[str, Any]) -> bytes:
     file = io.BytesIO()
     np.savez(file, **arrays)
     return file.getvalue()
 
 
-def about(**changed: object) -> np.ndarray:
-    own = json.loads(str(members(to_bytes(LSH(9).fit(ROWS)))["about"]))
-    return np.array(json.dumps({**own, **changed}))
+def changed_about(**changed: object) -> np.ndarray:
+    """Return the "about" record of a saved LSH with some fields changed."""
+    fields = json.loads(str(members(to_bytes(LSH(9).fit(ROWS)))["about"]))
+    return np.array(json.dumps({**fields, **changed}))
 
 
 @pytest.mark.parametrize(
@@ -117,14 +118,20 @@ def about(**changed: object) -> np.ndarray:
         ({"about": None}, "must have a text 'about'"),
         ({"about": np.array("[")}, "about must be JSON"),
         ({"about": np.array("[]")}, "not the file of a hasher"),
-        ({"about": about(format="other")}, "not the file of a hasher"),
-        ({"about": about(version=2)}, "written in format 2; this version of bitweigh reads 1"),
-        ({"about": about(**{"class": "os.system"})}, "must hold one of ITQ, LSH, Sign, got 'os"),
-        ({"about": about(parameters={"n_bits": 9})}, "parameters must be n_bits, seed"),
-        ({"about": about(parameters=[])}, "parameters must be n_bits, seed"),
+        ({"about": changed_about(format="other")}, "not the file of a hasher"),
+        (
+            {"about": changed_about(version=2)},
+            "written in format 2; this version of bitweigh reads 1",
+        ),
+        (
+            {"about": changed_about(**{"class": "os.system"})},
+            "must hold one of ITQ, LSH, Sign, got 'os",
+        ),
+        ({"about": changed_about(parameters={"n_bits": 9})}, "parameters must be n_bits, seed"),
+        ({"about": changed_about(parameters=[])}, "parameters must be n_bits, seed"),
         (
             {
-                "about": about(
+                "about": changed_about(
                     parameters={"n_bits": 9, "seed": 0, "max_fit_rows": 9, "bitorder": "x"}
                 )
             },
@@ -132,7 +139,7 @@ def about(**changed: object) -> np.ndarray:
         ),
         (
             {
-                "about": about(
+                "about": changed_about(
                     parameters={"n_bits": "9", "seed": 0, "max_fit_rows": 9, "bitorder": "big"}
                 )
             },
@@ -151,7 +158,7 @@ def about(**changed: object) -> np.ndarray:
 )
 def test_what_does_not_fit_is_named_with_its_file(changed: dict[str, Any], match: str) -> None:
     arrays = {**members(to_bytes(LSH(9).fit(ROWS))), **changed}
-    raw = made({name: array for name, array in arrays.items() if array is not None})
+    raw = archive_of({name: array for name, array in arrays.items() if array is not None})
     with pytest.raises(bitweigh.CorruptFileError, match=match) as caught:
         from_bytes(raw, Path("a/b.npz"), KINDS)
     assert caught.value.path == Path("a/b.npz")
@@ -263,4 +270,4 @@ def test_a_long_description_is_not_parsed() -> None:
     arrays = members(to_bytes(LSH(9).fit(ROWS)))
     arrays["about"] = np.array("[" + "{}," * 10_000 + "0]")
     with pytest.raises(bitweigh.CorruptFileError, match="about must have at most"):
-        from_bytes(made(arrays), Path("x"), KINDS)
+        from_bytes(archive_of(arrays), Path("x"), KINDS)

@@ -1,4 +1,4 @@
-"""Precision, recall, the Euclidean truth and times, each against a plain definition."""
+"""Precision, recall, Euclidean truth and times, each compared with a plain definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters: exact among the rows that are allowed, whichever way they are named."""
+"""Filters: exact among the allowed rows, whichever way they are specified."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import bitweigh
 from bitweigh import SearchResult
 
 
-def own_ids(case: Case) -> NDArray[np.int64]:
+def ids_of(case: Case) -> NDArray[np.int64]:
     return np.arange(len(case.codes)) if case.ids is None else case.ids
 
 
 def among(case: Case, keep: NDArray[np.bool_], k: int) -> SearchResult:
-    """The answer by definition, had only these rows been added."""
+    """Return the reference's answer for an index of only these rows."""
     return bitweigh.reference.search(
-        case.codes[keep], case.costs, k, ids=own_ids(case)[keep], bitorder=case.bitorder
+        case.codes[keep], case.costs, k, ids=ids_of(case)[keep], bitorder=case.bitorder
     )
 
 
@@ -41,7 +41,7 @@ def test_a_search_equals_the_definition_among_what_is_allowed(
     rng = np.random.default_rng(seed)
     keep = rng.random(len(case.codes)) < share
     # Named in any order, with ids that the index does not have.
-    named = own_ids(case)[~keep if deny else keep]
+    named = ids_of(case)[~keep if deny else keep]
     named = rng.permutation(np.concatenate([named, [2**60, 2**61]]))
     wanted = {"deny" if deny else "allow": named}
     index = setting.index(case)
@@ -60,7 +60,7 @@ def test_range_search_and_iterator_keep_to_what_is_allowed(
         return
     rng = np.random.default_rng(seed)
     keep = rng.random(len(case.codes)) < share
-    allow = own_ids(case)[keep]
+    allow = ids_of(case)[keep]
     index = setting.index(case)
     costs = case.costs if case.costs.ndim == 2 else case.costs[0]
     one = Case(case.n_bits, case.bitorder, case.codes, case.ids, costs, 1)
@@ -127,7 +127,7 @@ def test_flags_equal_the_ids_that_they_name(name: str, shuffled: bool) -> None:
     costs = np.ones((8, 2))
     by_flags = index.search(costs, 3000, **{name: flags})
     assert_same(by_flags, index.search(costs, 3000, **{name: np.flatnonzero(flags)}))
-    # Not one of its own memory, and not next to each other.
+    # A strided view of other memory.
     assert_same(by_flags, index.search(costs, 3000, **{name: np.repeat(flags, 2)[::2]}))
 
 

@@ -16,7 +16,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 CODES = np.random.default_rng(1).integers(0, 256, (9, 3), dtype=np.uint8)
-CODES[4] = 0  # zeros at the end of binary values are no end of a string
+CODES[4] = 0  # trailing zero bytes of binary values must not be stripped
 VECTORS = np.random.default_rng(2).standard_normal((9, 4))
 IDS = np.arange(9) * 10
 
@@ -26,7 +26,7 @@ def arrow_table(**columns: Any) -> Any:
 
 
 def as_source(kind: str, table: Any, folder: Path) -> Any:
-    """The same rows in another kind of table."""
+    """Convert the rows to another kind of table."""
     if kind == "pandas":
         pytest.importorskip("pandas")
         return table.to_pandas()
@@ -50,7 +50,7 @@ KINDS = ["pandas", "polars", "arrow", "dict", "file", "folder"]
 STORED = ["binary", "large", "fixed", "list", "fixed list"]
 
 
-# Lists of Python's integers, as in a dict, have no type uint8.
+# Lists of Python integers, as in a dict, do not have the type uint8.
 @pytest.mark.parametrize(
     ("kind", "stored"),
     [(a, b) for a in KINDS for b in STORED if a != "dict" or "list" not in b],

@@ -1,4 +1,4 @@
-"""Answers as tables."""
+"""Search results as tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_missing_package_is_named_with_how_to_install_it(
 
 
 def two_queries() -> bitweigh.SearchResult:
-    """Of an index with two codes: the third neighbour is padding."""
+    """Search an index of two codes with k = 3: the third neighbour is padding."""
     index = bitweigh.Index(n_bits=8)
     index.add(np.array([[0], [7]], dtype=np.uint8), ids=[5, 6])
     return index.search(bitweigh.costs.hamming(np.array([[0], [7]], np.uint8), 8), k=3)

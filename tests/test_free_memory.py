@@ -1,4 +1,4 @@
-"""Memory that is left: the machine's, and that of control groups of both versions."""
+"""Free memory: of the machine, and of control groups v1 and v2."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Folders and files that version 0.1.0 wrote load, and give the same answers to the last bit.
+"""Folders and files written by version 0.1.0 load and give the same answers to the last bit.
 
-Everything in them is made of numbers with few digits, so that no sum is rounded and every machine
-expects the same. Only `Wh` takes logarithms, whose last bit is the C library's.
+All numbers in them have few digits, so that no sum is rounded and the answers are the same on every
+machine. Only `Wh` uses logarithms, whose last bit depends on the C library.
 """
 
 from __future__ import annotations

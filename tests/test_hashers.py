@@ -1,4 +1,4 @@
-"""Hashers: what a bit is, that rows do not touch each other, streaming, scikit-learn's checks."""
+"""Hashers: the meaning of bits, independence of rows, streaming, scikit-learn's checks."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_what_a_row_becomes_does_not_depend_on_the_rows_beside_it(d: int, n_bits
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 1e-3, 1e100, 1e-160, 1e-170]))
 @settings(max_examples=40)
 def test_close_calls_are_decided_by_the_projection_itself(seed: int, scale: float) -> None:
-    """Rows nearly orthogonal to the directions: rounding decides, and must decide alike."""
+    """Rows nearly orthogonal to the directions: rounding decides, and must do so consistently."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((90, 24)) * scale
     hasher = LSH(20, seed=seed).fit(rows)

@@ -1,6 +1,6 @@
 """Damaged and hostile files: an error that names the file, or a usable index; never a crash.
 
-`make test-asan` runs this with a build that sees every step out of bounds.
+`make test-asan` runs these tests with a build that detects every out-of-bounds access.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def exercise(index: bitweigh.Index) -> None:
-    """Everything that reads what came from files."""
+    """Call everything that reads data from files."""
     rng = np.random.default_rng(0)
     costs = rng.standard_normal((index.n_bits, 2))
     index._engine.tuning.warm_up_rows = 32
@@ -61,7 +61,7 @@ def exercise(index: bitweigh.Index) -> None:
 
 
 def try_files(folder: Path, files: dict[str, bytes], outcomes: Counter[str], full: bool) -> None:
-    """Load it both ways, and use what still loads."""
+    """Load the files in memory and mapped, and use what still loads."""
     write(folder, files)
     for mapped in (False, True):
         try:
@@ -85,7 +85,7 @@ def try_files(folder: Path, files: dict[str, bytes], outcomes: Counter[str], ful
 
 
 def flips(files: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
-    """Every byte, one at a time, changed into another."""
+    """Yield copies of a file with one byte changed, for every byte."""
     rng = np.random.default_rng(0)
     for name, raw in files.items():
         for place in range(len(raw)):
@@ -102,7 +102,7 @@ def truncations(files: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
 
 
 def absurd_manifests(files: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
-    """Each field set to each absurd value, also left out."""
+    """Yield manifests with one field set to an absurd value or left out."""
 
     def places(body: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         children = body.items() if isinstance(body, dict) else enumerate(body)  # type: ignore[arg-type,var-annotated]
@@ -233,7 +233,7 @@ def test_a_later_format_is_refused_by_its_number(files: dict[str, bytes], tmp_pa
 
 
 def unsound(tmp_path: Path, files: dict[str, bytes]) -> bitweigh.CorruptFileError:
-    """What verify finds in files whose checksums match."""
+    """Return what verify finds in files whose checksums match."""
     write(tmp_path / "unsound", repaired(files))
     index = bitweigh.load(tmp_path / "unsound")
     with pytest.raises(bitweigh.CorruptFileError) as caught:

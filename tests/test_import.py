@@ -1,4 +1,4 @@
-"""What `import bitweigh` loads: the index and what it needs, nothing else."""
+"""`import bitweigh` loads the index and what it needs, nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index: adding in any pieces, own ids, shapes, getting codes back."""
+"""The index: adding in pieces, ids, shapes, getting codes back."""
 
 from __future__ import annotations
 

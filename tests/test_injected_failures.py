@@ -1,7 +1,7 @@
-"""Allocations that fail and signals that come at any time, in every operation: nothing breaks.
+"""Failing allocations and signals at any time, in every operation: nothing breaks.
 
 BITWEIGH_INJECTIONS=full injects 10,000 and 20,000 of them, which takes some minutes. They run in a
-process of their own, injection_server.py, which is started again after a crash or a hang.
+separate process, injection_server.py, which is restarted after a crash or a hang.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SEED = int(os.environ.get("BITWEIGH_INJECTIONS_SEED", "1"))
 
 
 def count(few: int, more: int, full: int) -> int:
-    """How many failures to inject."""
+    """Return the number of failures to inject."""
     if os.environ.get("BITWEIGH_INJECTIONS") == "full":
         return full
     return more if LONG else few
 
 
 def run_from(first: int, kind: str, number: int, scratch: Path, preloaded: str) -> tuple[Any, str]:
-    """The reports of all operations from the first on, and how the process was ended, if it was."""
+    """Return the reports from operation `first` on, and how the process died, if it did."""
     temporary = scratch / f"temporary-{first}"
     temporary.mkdir()
     (scratch / "scenes").mkdir(exist_ok=True)
@@ -52,7 +52,7 @@ def run_from(first: int, kind: str, number: int, scratch: Path, preloaded: str) 
 
 
 def by_kind(failures: list[str]) -> str:
-    """How often there was each, checksums and places left out, with the first of each as it was."""
+    """Count failures without their checksums and points, each with its first full message."""
     hidden = re.compile(r"\([-.e\d]+, (True|False)\)|[0-9a-f]{32}|/\S*/")
     kinds = Counter(hidden.sub("*", failure) for failure in failures)
     first = {hidden.sub("*", failure): failure for failure in reversed(failures)}
@@ -60,7 +60,7 @@ def by_kind(failures: list[str]) -> str:
 
 
 def inject(kind: str, number: int, scratch: Path, preloaded: str = "") -> None:
-    """Inject so many failures, print what came of them, and fail if anything broke."""
+    """Inject failures, print the outcomes, and fail if anything broke."""
     failures: list[str] = []
     outcomes: Counter[str] = Counter()
     fired = first = 0

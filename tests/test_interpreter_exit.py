@@ -1,4 +1,4 @@
-"""Daemon threads that are in a call when the interpreter ends do not disturb its end."""
+"""Daemon threads that are in a call do not disturb the exit of the interpreter."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ import bitweigh
 from bitweigh._progress import ProgressBar
 from bitweigh_experiments.demo import cache
 
-# Files that are open when Ctrl-C comes are closed by the garbage collector; what it calls itself
-# may be interrupted too.
+# Files open at Ctrl-C are closed by the garbage collector; functions that it calls may be
+# interrupted too.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -37,7 +37,7 @@ def filled() -> bitweigh.Index:
 
 
 def works(index: bitweigh.Index) -> None:
-    """Check that it can be changed, and that it answers as the definition does."""
+    """Check that the index can be changed and that it answers like the reference."""
     assert not index._writing.locked()
     index.add(CODES[:1], ids=[1000], on_duplicate="replace")
     ids = index.ids

@@ -1,4 +1,4 @@
-"""Ctrl-C in any line of a save: no lock, no folder and no file is left that was not allowed."""
+"""Ctrl-C in any line of a save leaves no lock, no new folder and no new file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOCKS = (str(Path("disk", "folders.py")),)
 def leaves_with(frame: FrameType) -> bool:
     """Whether the block of a `with` has ended here, and its `__exit__` comes next.
 
-    A signal is not looked for in between, so nobody is interrupted there.
+    Python does not check for signals in between, so no interrupt can happen there.
     """
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip()
     return line.startswith("with ") and (
@@ -40,7 +40,7 @@ def leaves_with(frame: FrameType) -> bool:
 def interrupted(
     call: Callable[[], object], line: int, traced: tuple[str, ...]
 ) -> KeyboardInterrupt | None:
-    """Run until a line of some files, by its number in time; None if the call ended before."""
+    """Run until the n-th executed line of some files; return None if the call ended before."""
     left = line
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -82,7 +82,7 @@ def files_in(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-# Every so many lines: each of those that lock, and of the others as many as there is time for.
+# Step between interrupted lines: every line of locking code, and as many others as time allows.
 @pytest.mark.parametrize(("traced", "stride"), [(EVERYWHERE, 31), (LOCKS, 1)])
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_an_interrupt_in_any_line_leaves_no_lock_and_nothing_half_saved(
         shutil.rmtree(tmp_path / "a", ignore_errors=True)
         if not is_first:
             shutil.copytree(tmp_path / "old", folder)
-        # Kept: a lock must not wait until nobody looks at the traceback any more.
+        # The error is kept: locks must be released even while a traceback is alive.
         error = interrupted(lambda: new.save(folder), line, traced)
         assert not folders._opening._is_owned()  # type: ignore[attr-defined]
         assert not is_locked(folder)
@@ -130,7 +130,7 @@ def test_an_interrupt_in_any_line_leaves_no_lock_and_nothing_half_saved(
 
 @contextlib.contextmanager
 def child() -> Iterator[int]:
-    """Fork; the child runs the block too, with 0, and ends after it."""
+    """Fork; the child also runs the block, with 0, and exits after it."""
     number = os.fork()
     if number == 0:
         try:
@@ -146,7 +146,7 @@ def test_a_forked_child_does_not_keep_the_lock_of_a_process_that_was_killed(
 ) -> None:
     began, begins = os.pipe()
     awaited, goes_on = os.pipe()
-    # What is killed has a child of its own, forked while it saved.
+    # The killed process has a child, forked while it saved.
     with child() as killed:
         if killed == 0:
             lock = FolderLock(tmp_path)

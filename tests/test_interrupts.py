@@ -1,4 +1,4 @@
-"""Ctrl-C in a long search, build and save: it ends soon and leaves nothing behind."""
+"""Ctrl-C in a long search, build or save: the call ends soon and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SEARCHED = """
     assert index.search(costs[0], 1).ids.shape == (1,)
     print("usable", flush=True)
 """
-# Ids in no order, so that the lookup by id is built too.
+# Unordered ids, so that the lookup by id is built too.
 BUILD = """
 n = 8_000_000
 index = bitweigh.Index(64, build="manual")
@@ -108,7 +108,7 @@ PAPER_SCANNED = """
     print("usable", flush=True)
 """
 PAPER_SEARCHED = """
-    # What the interrupted query met is forgotten.
+    # Nothing is kept of the interrupted query.
     assert index.search(-costs, 1).ids[0] == 0
     print("usable", flush=True)
 """
@@ -129,7 +129,7 @@ LOOKED_UP = """
 
 
 def interrupt(script: str, wait: float, *arguments: str) -> float:
-    """Seconds from Ctrl-C to the exception."""
+    """Return the seconds from Ctrl-C to the exception."""
     child = subprocess.Popen(
         [sys.executable, "-c", START + script, *arguments], stdout=subprocess.PIPE, text=True
     )
@@ -145,7 +145,7 @@ def interrupt(script: str, wait: float, *arguments: str) -> float:
     assert child.returncode == 0
     took = float(when) - sent
     print(f"{took * 1e3:.0f} ms")
-    # The promise is 200 ms; a loaded test machine gets more.
+    # 200 ms are promised; a loaded test machine gets more.
     assert took < 2.0
     return took
 

@@ -1,4 +1,4 @@
-"""bitweigh.io: the readers of vecs and bin files, on good files and on hostile ones."""
+"""bitweigh.io: the readers of vecs and bin files, on valid and on hostile files."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_mixed_dimensions_are_seen(tmp_path: Path, row: int, wrong: int) -> None
     file.write_bytes(content)
     with pytest.raises(ValueError, match=f"row 0 has d=5, row {row} has d={wrong}"):
         io.read_bvecs(file, verify=True)
-    if row == 2999:  # the last row is always looked at
+    if row == 2999:  # the last row is always checked
         with pytest.raises(ValueError, match="mixed dimensions"):
             io.read_bvecs(file)
         with pytest.raises(ValueError, match="mixed dimensions"):

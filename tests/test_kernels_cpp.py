@@ -1,4 +1,4 @@
-"""The tests in C++, by several compilers for both CPUs: scans, probing, and the paper's claims."""
+"""The C++ tests by several compilers, for x86-64 and aarch64."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools_needed import need_tool
 
 from bitweigh import _core
 
-# Compiling takes most of it: up to a minute for each set of flags on two quiet cores.
+# Mostly for compiling: up to a minute for each set of flags on two idle cores.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("cpp")]
 AARCH64 = "aarch64-linux-gnu"
 GCC = CppTests("g++", "g++")
@@ -19,12 +19,12 @@ CLANG = CppTests("clang++", "clang++")
 
 
 def expect(kernels: list[str]) -> tuple[str, ...]:
-    """Each of the kernels must be among those that scan_test tests."""
+    """Assert that scan_test tests all these kernels."""
     return (f"BITWEIGH_EXPECT_KERNELS={';'.join(kernels)}",)
 
 
 def emulated(compiler: str, *settings: str) -> CppTests:
-    """The tests for an aarch64 machine, run by QEMU."""
+    """Return the tests for aarch64, run by QEMU."""
     need_tool(f"{AARCH64}-g++")  # whose headers and libraries clang uses
     target = (
         "CMAKE_SYSTEM_NAME=Linux",

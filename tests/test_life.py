@@ -1,4 +1,4 @@
-"""The life of an index against a dict: whatever is done to both, they hold the same."""
+"""Random sequences of changes, applied to an index and to a dict: both stay equal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bitweigh.typing import BitOrder, Codes, Ids
 
 RUNS, STEPS = examples(300), 50
 SEEDS = st.integers(0, 2**32 - 1)
-# What the machines did, to see that every path was taken.
+# How often each step ran, to assert that every path was taken.
 done: Counter[str] = Counter()
 
 
@@ -63,7 +63,7 @@ class Life(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
     def use(self, index: bitweigh.Index) -> None:
-        """With numbers so small that few rows reach every path."""
+        """Set limits so low that few rows reach every path."""
         growth = index._policy
         growth.tail_rows, growth.segment_rows, growth.banded_rows = self.growth
         index._engine.tuning.warm_up_rows, index._engine.tuning.warm_up_per_k = 32, 1
@@ -77,7 +77,7 @@ class Life(RuleBasedStateMachine):
             assert len(self.index) == len(self.model)
 
     def codes(self, rng: np.random.Generator, n: int) -> Codes:
-        # Few distinct ones, so that ties are met.
+        # Few distinct codes, so that there are ties.
         bits = rng.random((n, self.n_bits)) < rng.choice([0.1, 0.5])
         return np.packbits(bits, axis=1, bitorder=self.order)
 
@@ -90,7 +90,7 @@ class Life(RuleBasedStateMachine):
         chosen = rng.choice(np.array(sorted(self.model)), min(size, len(self.model)), replace=False)
         return chosen.astype(np.int64)
 
-    def held(self, keep: set[int] | None = None) -> tuple[Codes, Ids]:
+    def model_rows(self, keep: set[int] | None = None) -> tuple[Codes, Ids]:
         ids = [key for key in self.model if keep is None or key in keep]
         raw = b"".join(self.model[key] for key in ids)
         codes = np.frombuffer(raw, np.uint8).reshape(len(ids), (self.n_bits + 7) // 8)
@@ -183,7 +183,7 @@ class Life(RuleBasedStateMachine):
         old = self.index
         self.use(pickle.loads(pickle.dumps(old)) if by_pickle else old.copy())
         done["pickle" if by_pickle else "copy"] += 1
-        # What is done to the old one must not be seen.
+        # Changes of the old index must not show in the copy.
         if len(old) and old is not self.index:
             old.remove(old.ids[:1])
             old.add(self.codes(np.random.default_rng(0), 3))
@@ -208,7 +208,7 @@ class Life(RuleBasedStateMachine):
         if filtered:
             keep = {key for key in self.model if rng.random() < rng.choice([0.02, 0.5])}
             wanted = {"allow": np.array(sorted(keep), dtype=np.int64)}
-        codes, ids = self.held(keep)
+        codes, ids = self.model_rows(keep)
         expected = bitweigh.reference.search(codes, costs, k, ids=ids, bitorder=self.order)
         found = self.index.search(
             costs, k, method=method, threads=int(rng.integers(1, 3)), stats=True, **wanted
@@ -224,7 +224,7 @@ class Life(RuleBasedStateMachine):
     def range_search(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
         costs = self.costs(rng)
-        codes, ids = self.held()
+        codes, ids = self.model_rows()
         every = bitweigh.reference.search(
             codes, costs, max(1, len(ids)), ids=ids, bitorder=self.order
         )
@@ -239,7 +239,7 @@ class Life(RuleBasedStateMachine):
     def iterate(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
         costs, n = self.costs(rng), int(rng.integers(1, 60))
-        codes, ids = self.held()
+        codes, ids = self.model_rows()
         every = bitweigh.reference.search(codes, costs, n, ids=ids, bitorder=self.order)
         found = list(islice(self.index.iterate(costs), n))
         assert [key for _, key in found] == [key for key in every.ids.tolist() if key >= 0]
@@ -261,7 +261,7 @@ class Life(RuleBasedStateMachine):
         done["verify"] += 1
 
     def agree(self) -> None:
-        codes, ids = self.held()
+        codes, ids = self.model_rows()
         assert len(self.index) == len(ids)
         np.testing.assert_array_equal(self.index.ids, np.sort(ids))
         np.testing.assert_array_equal(self.index.codes_of(ids), codes)
@@ -271,7 +271,7 @@ class Life(RuleBasedStateMachine):
 @pytest.mark.timeout(1200)
 def test_an_index_equals_a_dict_through_its_whole_life() -> None:
     done.clear()
-    # A run may end early; there are so many more that all steps are taken.
+    # A run may end early, but there are enough runs for all steps.
     run = settings(max_examples=RUNS + RUNS // 3, stateful_step_count=STEPS)
     run_state_machine_as_test(Life, settings=run)
     print(dict(done))

@@ -1,4 +1,4 @@
-"""Links, pipes and devices: refused inside our folders, resolved once in the path of a caller."""
+"""Links, pipes and devices: refused inside index folders; links in a caller's path are followed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-def endless(path: Path) -> None:
+def link_to_device(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
-def itself(path: Path) -> None:
+def link_to_itself(path: Path) -> None:
     path.symlink_to(path.name)
 
 
@@ -31,7 +31,7 @@ def folder(path: Path) -> None:
     path.mkdir()
 
 
-STRANGE = [pipe, endless, itself, folder]
+STRANGE = [pipe, link_to_device, link_to_itself, folder]
 INDEX_FILES = ["manifest.json", "codes-*", "ids-*", "by_id-*"]
 VECTOR_FILES = ["manifest.json", "hasher-*", "weigher-*", "vectors-*", "vector_ids-*", "codes-*"]
 
@@ -139,7 +139,7 @@ def test_a_hasher_or_weigher_is_read_from_a_plain_file_only(
         load(tmp_path / "file.npz")
 
 
-@pytest.mark.parametrize("put", [pipe, endless])
+@pytest.mark.parametrize("put", [pipe, link_to_device])
 def test_a_hasher_replaces_nothing_but_a_plain_file(
     put: Callable[[Path], None], tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Loads beside saves: one of the indexes that were saved, never a mixture, never a false alarm."""
+"""Loads during saves: one of the saved indexes, never a mixture, never a false alarm."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_cases import held, small_index
+from storage_cases import codes_by_id, small_index
 
 import bitweigh
 from bitweigh._storage import index_files
@@ -27,7 +27,7 @@ def test_a_load_starts_anew_when_a_save_comes_in_between(
 
     small_index(seed=1).save(tmp_path)
     monkeypatch.setattr(index_files, "content_from", save_then_make)
-    assert held(bitweigh.load(tmp_path, mmap=mapped)) == held(small_index(seed=2))
+    assert codes_by_id(bitweigh.load(tmp_path, mmap=mapped)) == codes_by_id(small_index(seed=2))
 
 
 def test_a_load_gives_up_where_saves_never_end(
@@ -56,7 +56,7 @@ def test_a_load_starts_anew_when_an_equal_index_was_saved_after_another(
     def save_then_read(folder: Path, *facts: object) -> object:
         calls.append(folder)
         if len(calls) == 1:
-            # The file is missing, and the manifest is equal again when that is noticed.
+            # The file is missing, but by then the manifest is the old one again.
             small_index(seed=2).save(folder)
             try:
                 return read(folder, *facts)
@@ -66,7 +66,7 @@ def test_a_load_starts_anew_when_an_equal_index_was_saved_after_another(
 
     small_index(seed=1).save(tmp_path)
     monkeypatch.setattr(index_files, name, save_then_read)
-    assert held(bitweigh.load(tmp_path, mmap=mapped)) == held(small_index(seed=1))
+    assert codes_by_id(bitweigh.load(tmp_path, mmap=mapped)) == codes_by_id(small_index(seed=1))
     assert len(calls) > 1
 
 
@@ -84,8 +84,8 @@ def test_the_last_attempt_to_load_keeps_saves_from_beginning(
 
     small_index(seed=1000).save(tmp_path)
     monkeypatch.setattr(index_files, "content_from", save_then_make)
-    assert held(bitweigh.load(tmp_path)) == held(small_index(seed=8))
+    assert codes_by_id(bitweigh.load(tmp_path)) == codes_by_id(small_index(seed=8))
     savers[-1].join(30)
     assert len(savers) == 10
     monkeypatch.undo()
-    assert held(bitweigh.load(tmp_path)) == held(small_index(seed=9))
+    assert codes_by_id(bitweigh.load(tmp_path)) == codes_by_id(small_index(seed=9))

@@ -1,4 +1,4 @@
-"""Kernels and threads: what is there, and what the environment forces."""
+"""Kernels and threads: those available, and those forced by environment variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a save may remove or replace: files that are ours by name and by how they begin."""
+"""A save may remove or replace only files that are bitweigh's by name and header."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_arrays_of_others_are_left_alone_whatever_their_names(
     assert names(tmp_path) == {name}
     with pytest.raises(FileExistsError, match=f"holds no vector index, but '{name}'"):
         vectors_of(3).save(tmp_path)
-    # Beside an index they may lie.
+    # They may be beside an index.
     (tmp_path / name).rename(tmp_path.parent / name)
     index_of(3).save(tmp_path)
     (tmp_path.parent / name).rename(tmp_path / name)

@@ -1,4 +1,4 @@
-"""The paper's methods against the definition."""
+"""The paper's methods, compared with the reference."""
 
 from __future__ import annotations
 

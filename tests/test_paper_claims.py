@@ -1,4 +1,4 @@
-"""What the paper says of its methods in prose and figures, on data like its own, and where not.
+"""The paper's claims in prose and figures, on data like its own, and exceptions to them.
 
 The claims that it proves are tested probe by probe in cpp/tests/paper_test.cpp.
 """
@@ -34,12 +34,12 @@ class Hashed:
         self.costs = Asym().fit(projected[100:], hasher.thresholds_).costs(projected[:100])
 
     def effort(self, index: paper.MIWQ | paper.MIH, k: int) -> NDArray[np.float64]:
-        """Buckets and candidates, (2,), the mean over all queries."""
+        """Return the mean buckets and candidates over all queries, (2,)."""
         stats = [index.search(costs, k).stats for costs in self.costs]
         return np.mean([(one.buckets, one.candidates) for one in stats], axis=0)
 
     def effort_of_both(self, k: int, m: int | None = None) -> NDArray[np.float64]:
-        """Buckets and candidates of MIWQ and of MIH over as many tables, (2, 2)."""
+        """Return buckets and candidates of MIWQ and MIH with equally many tables, (2, 2)."""
         ours = paper.MIWQ(self.codes, self.n_bits, m=m)
         theirs = paper.MIH(self.codes, self.n_bits, m=ours.m)
         return np.stack([self.effort(ours, k), self.effort(theirs, k)])

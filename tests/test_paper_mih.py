@@ -1,4 +1,4 @@
-"""Baseline and MIH: what they promise, which is less than an exact answer."""
+"""Baseline and MIH: their guarantees, which are weaker than exactness."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ORDERS: list[BitOrder] = ["big", "little"]
 
 
 def hamming_costs(costs: np.ndarray) -> np.ndarray:
-    """Plain Hamming distance to the cheapest code."""
+    """Return the costs of plain Hamming distance to the cheapest code."""
     one = costs[:, 1] < costs[:, 0]
     return np.stack([one, ~one], axis=-1).astype(np.float64)
 

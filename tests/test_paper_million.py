@@ -1,4 +1,4 @@
-"""The paper's exact methods on a million rows, against the definition."""
+"""The paper's exact methods on a million rows, compared with the reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METHODS = ["Linear Scan", "Alg. 2", "PQTable", "PQTable_max_heap"]
 
 @cache
 def million(n_bits: int) -> tuple[Codes, NDArray[np.float64]]:
-    """Codes around 2000 centres, and two queries near one of them with exact costs."""
+    """Codes around 2000 centres, and two queries near one of them whose sums are exact."""
     rng = np.random.default_rng(n_bits)
     centres = rng.integers(0, 256, (2000, n_bits // 8), dtype=np.uint8)
     codes = centres[rng.integers(0, len(centres), N)]

@@ -1,4 +1,4 @@
-"""Alg. 1 and Alg. 2 of the paper: its claims, and its answers against the definition."""
+"""Alg. 1 and Alg. 2 of the paper: their claims, and their answers against the reference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORDERS: list[BitOrder] = ["big", "little"]
 
 
 def exact_costs(rng: np.random.Generator, n_bits: int) -> np.ndarray:
-    """Multiples of 2^-8 below 2^20, where every order of adding is exact."""
+    """Draw multiples of 2^-8 below 2^20, whose sums are exact in any order."""
     costs = rng.integers(-(2**27), 2**27, (n_bits, 2)) / 2**8
     costs[rng.random(n_bits) < 0.2] = 1.0  # bits that cost the same either way
     return costs

@@ -1,4 +1,4 @@
-"""The progress bar: where it is shown, and that nothing of it stays behind."""
+"""The progress bar: when it is shown, and that it is always removed."""
 
 from __future__ import annotations
 

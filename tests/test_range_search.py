@@ -1,4 +1,4 @@
-"""Range search, all ties and the iterator: the same rows as the definition, to the last bit."""
+"""Range search, ties and the iterator: the same rows as the reference, to the last bit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bitweigh import RangeResult, SearchResult
 
 
 def ordered(case: Case) -> list[SearchResult]:
-    """All rows of each query, nearest first, by the definition."""
+    """Return all rows of each query by the reference, nearest first."""
     costs = case.costs if case.costs.ndim == 3 else case.costs[np.newaxis]
     return [
         bitweigh.reference.search(
@@ -42,7 +42,7 @@ def test_range_search_equals_the_definition(
     index = setting.index(case)
     everything = ordered(case)
     n = len(case.codes)
-    # The distance of some row, or a place between two; all rows and none are drawn too.
+    # Each radius is the distance of a row, or just below or above it: from no row to all rows.
     places = [min(n - 1, int(share * n)) for _ in everything]
     radii = np.array(
         [one.distances[place] if n else 1.0 for one, place in zip(everything, places, strict=True)]
@@ -118,7 +118,7 @@ def test_a_limit_is_raised_and_never_cuts(method: str) -> None:
 
 
 def at(distance: float) -> tuple[bitweigh.Index, np.ndarray]:
-    """An index with one code, and costs that put it at this distance."""
+    """Return an index of one code, and costs that put it at this distance."""
     index = bitweigh.Index(8)
     index.add(np.array([[128]], dtype=np.uint8))
     costs = np.zeros((8, 2))

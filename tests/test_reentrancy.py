@@ -1,4 +1,4 @@
-"""Searches in a thread that is not left alone: interrupted by others, in a mode of others."""
+"""Searches in a disturbed thread: nested in other searches, or in another floating-point mode."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_signal_handler_may_search_while_a_search_is_under_way() -> None:
 
 @contextmanager
 def tiny_numbers_taken_for_zero() -> Iterator[None]:
-    """What loading a library that was built with -ffast-math does to the thread that loads it."""
+    """Flush subnormals to zero in this thread, as loading a -ffast-math library does."""
     libm = ctypes.CDLL("libm.so.6")
     environment = (ctypes.c_uint32 * 8)()  # glibc's fenv_t on x86-64; the last word is MXCSR
     assert libm.fegetenv(environment) == 0

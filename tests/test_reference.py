@@ -1,4 +1,4 @@
-"""The definition itself, against the sentence that states it, one addition at a time."""
+"""The reference, compared with the definition in words, one addition at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bitweigh import reference
 
 
 def distance_in_words(code: bytes, costs: np.ndarray, bitorder: str) -> float:
-    """Groups of 8 bits in ascending bit number, then the groups; every sum from +0.0."""
+    """Add groups of 8 bits in ascending bit number, then the groups; each sum starts from +0.0."""
     total = 0.0
     for group, byte in enumerate(code):
         subtotal = 0.0

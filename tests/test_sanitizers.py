@@ -1,6 +1,6 @@
-"""Builds with sanitizers: the module stays within bounds, searches and a writer do not race.
+"""Builds with sanitizers: no out-of-bounds access, no races between searches and a writer.
 
-`make test-asan` and `make test-tsan` run the two halves.
+`make test-asan` and `make test-tsan` run one half each.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tools_needed import need_tool, skip_or_fail
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.xdist_group("cpp")
 ALL_TESTS = os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1"
-# Where memory is at stake: damaged files, and everything that happens to an index.
+# Tests that stress memory safety: damaged files, and random sequences of changes.
 TESTS = ["tests/test_hostile_files.py", "tests/test_index.py", "tests/test_life.py"]
 SECONDS = 10 if ALL_TESTS else 3
 
-# For `python -c`, with the folder of the build and what to do. A module without sanitizers would
-# pass every test.
+# For `python -c`, with the build folder and the code to run. It checks that the module has
+# sanitizers, without which it would pass every test.
 CHECKED = """
 import sys
 from pathlib import Path
@@ -64,7 +64,7 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def site(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the library as it is now, built with sanitizers."""
+    """A folder with the current library, built with sanitizers."""
     folder = tmp_path_factory.mktemp("site").resolve()
     settings = [
         f"cmake.define.BITWEIGH_SANITIZE={MEMORY_SANITIZERS}",
@@ -80,16 +80,16 @@ def site(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(compiler: str, site: Path) -> dict[str, str]:
-    """In which Python loads the module from there."""
-    # The runtime must be the first to load, before a Python that was built without it. It looks for
-    # what throws exceptions only then.
+    """Return the environment in which Python loads the module from that folder."""
+    # The runtime must be loaded first, as Python was built without it. It looks up the functions
+    # that throw exceptions only at that moment.
     names = ("libasan.so", "libstdc++.so")
     return os.environ | {
         "LD_PRELOAD": " ".join(run(compiler, f"-print-file-name={n}").strip() for n in names),
         "PYTHONPATH": str(site),
-        # Python's own allocator would hide where one object ends and the next begins.
+        # Python's allocator would hide the bounds of objects.
         "PYTHONMALLOC": "malloc",
-        # Python leaves memory behind when it ends. What cannot be had is an error to raise.
+        # Python leaks memory at exit. An allocation that fails must return null, not abort.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }

@@ -1,6 +1,6 @@
-"""A save that is killed, fails or writes little at a time leaves the old index or the new.
+"""A save that is killed, fails or writes partially leaves the old index or the new one.
 
-Each fault is injected into one system call of a save, by strace, until every call had its turn.
+strace injects each fault into one system call of a save, and does so for every call.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ssize_t write(int file, const void* data, size_t size) {
 
 @dataclass(frozen=True)
 class Saved:
-    """One save in a child: what it did and how it ended."""
+    """One save in a child process: its trace and how it ended."""
 
     calls: list[tuple[str, str]]
     """System calls between beginning and end: name, and arguments with the result."""
@@ -63,7 +63,7 @@ class Saved:
 
 
 class Saves:
-    """Starts saves, with or without strace, into a folder that holds the old index each time."""
+    """Starts saves, with or without strace, into a folder that holds the old index."""
 
     def __init__(
         self, scratch: Path, environment: dict[str, str] | None = None, kind: str = "index"
@@ -83,7 +83,7 @@ class Saves:
         )
 
     def close(self) -> None:
-        # Without input it ends.
+        # It exits at the end of its input.
         self.server.communicate(timeout=30)
         assert self.server.returncode == 0
 
@@ -121,7 +121,7 @@ class Saves:
         return tracer
 
     def check(self, status: int) -> str:
-        """Which index the folder holds; fails where that is neither, or not what was reported."""
+        """Return which index the folder holds; fail if neither, or not the one reported."""
         found = bitweigh.load(self.folder, verify=True)
         codes_of(found).verify()
         holds = [
@@ -143,7 +143,7 @@ def codes_of(index: AnyIndex) -> bitweigh.Index:
 
 
 def content(index: AnyIndex) -> tuple[bytes, ...]:
-    """Ids, codes, and vectors if there are any."""
+    """Return ids, codes, and vectors if there are any."""
     ids = index.ids
     codes = codes_of(index).codes_of(ids).tobytes()
     if isinstance(index, bitweigh.Index):
@@ -152,7 +152,7 @@ def content(index: AnyIndex) -> tuple[bytes, ...]:
 
 
 def wait_for(number: int, fact: str, tracer: subprocess.Popen[bytes] | None = None) -> bool:
-    """Wait until /proc says so of a process; False if the tracer ends before."""
+    """Wait until a process has a state in /proc; return False if the tracer ends first."""
     deadline = time.monotonic() + 60
     while fact not in Path(f"/proc/{number}/status").read_text():
         if tracer is not None and tracer.poll() is not None:
@@ -191,7 +191,7 @@ def saves(tmp_path: Path) -> Iterator[Saves]:
 
 
 def points(saved: Saved) -> Iterator[tuple[str, int]]:
-    """Each call of a save, as strace counts them."""
+    """Return each system call of a save, as strace counts them."""
     count = Counter(saved.before)
     for name, _ in saved.calls:
         count[name] += 1
@@ -213,7 +213,7 @@ def test_a_fault_at_any_call_leaves_the_old_index_or_the_new(saves: Saves, fault
         assert fired in saved.log, f"{name} number {number}: the fault did not fire"
         assert BEGIN in saved.log.split(fired)[0], f"{name} number {number} came too early"
         outcomes[saves.check(saved.status)] += 1
-        # Whatever was left behind is in nobody's way.
+        # Leftovers do not disturb later saves.
         if outcomes.total() % 10 == 0:
             saves.new.save(saves.folder)
             assert saves.check(0) == "new"
@@ -305,7 +305,7 @@ def test_files_are_synced_before_they_get_their_names(saves: Saves) -> None:
 
 
 def test_a_full_disk_at_any_size_leaves_the_old_index(tmp_path: Path) -> None:
-    # The system refuses what goes beyond a limit, and writes what still fits: a short write.
+    # At a file size limit the system writes only what still fits: a short write.
     saves = Saves(tmp_path)
     template = saves.template
     assert template is not None

@@ -1,4 +1,4 @@
-"""What a save may touch and what it may not: other files, other indexes, locks, new folders."""
+"""What a save may and may not touch: other files, other indexes, locks, new folders."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_failed_save_removes_what_it_wrote_and_nothing_else(
     make_index().save(tmp_path)
     manifest = tmp_path / MANIFEST
     if later:
-        # Of a format that this version does not read, it does not know which files are needed.
+        # This version cannot know which files a format that it does not read needs.
         raw = manifest.read_bytes().replace(b'"version": 1', b'"version": 2')
         manifest.write_bytes(sealed(raw))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

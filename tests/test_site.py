@@ -1,4 +1,4 @@
-"""The site: builds without a warning, loads nothing from elsewhere, leaves no page or name out."""
+"""The site builds without warnings, loads nothing external, and has every page and name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = [
 
 
 class Page(HTMLParser):
-    """What a page loads, where it leads, and where it can be led to."""
+    """The resources, links and link targets of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, Page]:
-    """All pages of it, by their paths."""
+    """All pages of the site, by path."""
     return {path.resolve(): Page(path.resolve()) for path in site.rglob("*.html")}
 
 

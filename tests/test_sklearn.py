@@ -1,4 +1,4 @@
-"""The scikit-learn estimator: its checks, its conventions, and answers against the definition."""
+"""The scikit-learn estimator: scikit-learn's checks and conventions, and exact answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def vectors(n: int, d: int = 12, seed: int = 0) -> np.ndarray:
 
 
 def all_distances(fitted: WeightedHashNeighbors, queries: np.ndarray) -> np.ndarray:
-    """The distance of every fitted row to every query, by the definition."""
+    """Return the reference distance of every fitted row to every query."""
     costs = fitted.weigher_.costs(fitted.hasher_.project(queries))
     codes = fitted.index_.codes_of(fitted.index_.ids)
     return bitweigh.reference.distances(codes, costs, bitorder=fitted.hasher_.bitorder)
@@ -100,7 +100,7 @@ def test_without_queries_no_row_is_its_own_neighbour(estimator: WeightedHashNeig
 
 
 def test_rows_that_are_not_among_their_own_nearest_lose_none_of_them() -> None:
-    # So skewed that many a number is nearer to the mean of the other bit than to that of its own.
+    # So skewed that many values are nearer to the mean of the other bit than to that of theirs.
     rows = np.random.default_rng(0).exponential(size=(150, 12)) ** 3 - 0.2
     fitted = WeightedHashNeighbors(hasher="sign").fit(rows)
     found = fitted.kneighbors(rows, n_neighbors=5, return_distance=False)

@@ -1,6 +1,6 @@
-"""Indexes on disk: golden files, what a save writes and leaves alone, what a load needs and finds.
+"""Indexes on disk: golden files, what a save writes and leaves alone, what a load reads.
 
-Damage is the business of test_hostile_files.py, interrupted saves that of test_save_faults.py.
+test_hostile_files.py tests damage, test_save_faults.py interrupted saves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from storage_cases import held, repaired, sealed, small_index, write
+from storage_cases import codes_by_id, repaired, sealed, small_index, write
 
 import bitweigh
 from bitweigh._storage import folder_kind, index_files
@@ -39,7 +39,7 @@ COSTS = np.random.default_rng(0).standard_normal((20, 2))
 
 
 def facts(folder: Path) -> dict[str, tuple[int, int]]:
-    """By file: whether it is still the same one, and when it was written."""
+    """Return the inode and modification time of each file."""
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.iterdir()}
 
 
@@ -60,7 +60,7 @@ def test_a_golden_index_holds_what_was_put_into_it(path: Path, mapped: bool) -> 
     index = bitweigh.load(path.parent / "index", mmap=mapped)
     index.verify()
     assert (index.n_bits, index.bitorder) == (expected["n_bits"], expected["bitorder"])
-    assert held(index) == expected["codes"]
+    assert codes_by_id(index) == expected["codes"]
     options = index._policy.band_options
     for name in ("bands", "band_bits", "memory_limit"):
         assert getattr(options, name) == expected["options"].get(name)
@@ -70,7 +70,7 @@ def test_a_golden_index_holds_what_was_put_into_it(path: Path, mapped: bool) -> 
 
 @pytest.fixture(scope="module")
 def reader() -> dict[str, Any]:
-    """The functions of the reader in the docs."""
+    """Return the functions of the reader in the docs."""
     page = (ROOT / "docs" / "file-format.md").read_text()
     functions: dict[str, Any] = {}
     for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
@@ -99,7 +99,7 @@ def test_the_reader_in_the_docs_reads_a_golden_index(path: Path, reader: dict[st
 
 
 def golden_content(folder: Path) -> dict[str, object]:
-    """All files by name, without what changes with the version of bitweigh or of Python."""
+    """Return all files by name, without what depends on the version of bitweigh or Python."""
     found: dict[str, object] = {}
     for path in folder.rglob("*.*"):
         name = path.relative_to(folder).as_posix()
@@ -109,7 +109,7 @@ def golden_content(folder: Path) -> dict[str, object]:
             del manifest["writer"], manifest["checksum"]
             found[name] = re.sub(r"(hasher|weigher)-\w+\.npz", r"\1", json.dumps(manifest))
         elif path.suffix == ".npz":
-            # What else an archive says of its members is Python's.
+            # The other metadata of an archive's members is Python's.
             del found[name]
             arrays = {member: array.tobytes() for member, array in np.load(path).items()}
             found[name.rpartition("-")[0]] = arrays
@@ -164,7 +164,7 @@ def test_saving_over_another_index_removes_its_files_and_no_others(tmp_path: Pat
     manifest = json.loads((folder / MANIFEST).read_bytes())
     names = {path.name for path in folder.iterdir()}
     assert names == {MANIFEST, "notes.txt", "codes.npy", *manifest["files"]}
-    assert held(bitweigh.load(folder)) == held(index)
+    assert codes_by_id(bitweigh.load(folder)) == codes_by_id(index)
 
 
 def test_a_folder_with_other_files_and_no_index_is_refused(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
 def test_a_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
     index = small_index()
     index.save(str(tmp_path / "a" / "b"))
-    assert held(bitweigh.load(str(tmp_path / "a" / "b"))) == held(index)
+    assert codes_by_id(bitweigh.load(str(tmp_path / "a" / "b"))) == codes_by_id(index)
 
 
 def test_a_save_waits_for_another_one_to_the_same_folder(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_save_waits_for_another_one_to_the_same_folder(tmp_path: Path) -> None
     finally:
         os.close(directory)
     saving.join(30)
-    assert held(bitweigh.load(tmp_path)) == held(small_index(seed=2))
+    assert codes_by_id(bitweigh.load(tmp_path)) == codes_by_id(small_index(seed=2))
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -241,7 +241,7 @@ def test_loading_from_a_folder_without_an_index_says_so(made: bool, tmp_path: Pa
 def test_loading_and_using_an_index_writes_nothing_to_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     shutil.copytree(BANDED, folder)
-    # For whoever is not root the folder is read-only.
+    # Except for root, the folder is read-only.
     for path in folder.iterdir():
         path.chmod(0o400)
     folder.chmod(0o500)
@@ -263,11 +263,11 @@ def test_a_mapped_index_keeps_its_answers_when_another_is_saved_over_it(tmp_path
     folder = tmp_path / "index"
     shutil.copytree(BANDED, folder)
     old = bitweigh.load(folder, mmap=True)
-    expected = held(old), old.search(COSTS, 9).ids.tolist()
+    expected = codes_by_id(old), old.search(COSTS, 9).ids.tolist()
     small_index().save(folder)
-    assert (held(old), old.search(COSTS, 9).ids.tolist()) == expected
+    assert (codes_by_id(old), old.search(COSTS, 9).ids.tolist()) == expected
     old.verify()
-    assert held(bitweigh.load(folder, mmap=True)) == held(small_index())
+    assert codes_by_id(bitweigh.load(folder, mmap=True)) == codes_by_id(small_index())
 
 
 Change = Callable[[NDArray[Any]], object]
@@ -289,7 +289,7 @@ def put(value: int, place: int = 0) -> Change:
     return change
 
 
-# What was done: the part (the tail is -1), the array, the change, what must be said.
+# Damage: the segment (-1 is the tail), the array, the change, and what the message must say.
 DAMAGE: dict[str, tuple[int, str, Change, str]] = {
     "lookup out of order": (0, "by_id", swap_first, "part 1: .* lookup is not in order"),
     "lookup of the tail out of order": (-1, "by_id", swap_first, "part 0: .* not in order"),

@@ -1,4 +1,4 @@
-"""Threads that search while others change and save the index: each answer is that of one state."""
+"""Threads search while others change and save the index: each answer is that of one state."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from numpy.typing import NDArray
 import bitweigh
 
 N_BITS = 20
-# `make test-all` takes its time.
+# `make test-all` runs longer.
 SECONDS = 60 if LONG else 8
 Model = dict[int, bytes]
 
 
 class Log:
-    """The models of all versions. A version is logged before it is made, and counted after."""
+    """The models of all versions. A version is logged before the change, and counted after it."""
 
     def __init__(self) -> None:
         self.models: list[Model] = [{}]
-        self.made = 1
+        self.n_published = 1
         self.lock = threading.Lock()
 
-    def change(self, model: Model, make: Callable[[], None]) -> None:
-        """To be called with the lock held."""
+    def change(self, model: Model, apply: Callable[[], None]) -> None:
+        """Log and apply a change; the caller must hold the lock."""
         self.models.append(model)
-        make()
-        self.made += 1
+        apply()
+        self.n_published += 1
 
     def newest(self) -> Model:
         return dict(self.models[-1])
@@ -46,7 +46,7 @@ def answer(model: Model, costs: NDArray[np.float64], k: int) -> bitweigh.SearchR
 
 
 class Stress:
-    """An index, its log, and what the threads do until time is up."""
+    """An index, its log, and the work of the threads until time is up."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -101,7 +101,7 @@ class Stress:
         time.sleep(0.01)
 
     def save(self, rng: np.random.Generator) -> None:
-        before = self.log.made
+        before = self.log.n_published
         self.index.save(self.folder)
         after = len(self.log.models)
         loaded = bitweigh.load(self.folder, mmap=bool(rng.random() < 0.5))
@@ -113,7 +113,7 @@ class Stress:
     def search(self, rng: np.random.Generator) -> None:
         costs, k = rng.standard_normal((N_BITS, 2)), int(rng.integers(1, 30))
         method = rng.choice(["auto", "scan", "probe"])
-        before = self.log.made
+        before = self.log.n_published
         found = self.index.search(costs, k, method=method, threads=int(rng.integers(1, 3)))
         after = len(self.log.models)
         self.compare(found, costs, k, before, after)
@@ -127,7 +127,7 @@ class Stress:
         before: int,
         after: int,
     ) -> None:
-        """The answer is that of one version between the two, `before` having been made already."""
+        """Check that the answer is that of one version between the two."""
         self.counts["several"] += after - before > 0
         for version in range(before - 1, after):
             expected = answer(self.log.models[version], costs, k)

@@ -1,4 +1,4 @@
-"""Callers who check their types: what they may write, and what they get."""
+"""The types that callers' type checkers see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VectorIndex: codes, vectors and ids stay together whatever callers do to what they are handed."""
+"""VectorIndex: codes, vectors and ids stay consistent whatever callers do to returned objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DATA = RNG.standard_normal((400, 12)).astype(np.float32)
 QUERIES = RNG.standard_normal((5, 12)).astype(np.float32)
 
 
-def made(**options: Any) -> VectorIndex:
+def fitted_index(**options: Any) -> VectorIndex:
     index = VectorIndex(**{"n_bits": 10, "hasher": "lsh", "rerank": "float32", **options}).fit(DATA)
     index.add(DATA)
     return index
@@ -47,7 +47,7 @@ CODE = np.zeros((1, 2), dtype=np.uint8)
 def test_changing_the_codes_that_were_handed_out_leaves_the_vector_index_as_it_is(
     change: Callable[[bitweigh.Index], object], life: str, tmp_path: Path
 ) -> None:
-    index = made()
+    index = fitted_index()
     if life == "removed":
         index.remove([399])
     if life == "compacted":
@@ -63,7 +63,7 @@ def test_changing_the_codes_that_were_handed_out_leaves_the_vector_index_as_it_i
 
 
 def test_bands_that_were_built_are_those_of_the_codes_handed_out() -> None:
-    index = made()
+    index = fitted_index()
     index.build()
     assert index.index.memory().directories > 0
     assert index.memory() == index.index.memory()
@@ -72,7 +72,7 @@ def test_bands_that_were_built_are_those_of_the_codes_handed_out() -> None:
 
 
 def test_fitting_what_was_handed_out_leaves_the_index_as_it_is() -> None:
-    index = made()
+    index = fitted_index()
     expected = index.search(QUERIES, 10)
     index.hasher.fit(DATA[:, :5])
     index.weigher.fit(np.ones((2, 3)))
@@ -86,7 +86,7 @@ def test_fitting_what_was_handed_out_leaves_the_index_as_it_is() -> None:
 def test_with_rerank_a_range_has_all_vectors_within_the_distance_that_search_returns(
     metric: Any, filtered: dict[str, Any]
 ) -> None:
-    index = made(metric=metric)
+    index = fitted_index(metric=metric)
     index.remove(range(50, 60))
     everything = index.search(QUERIES, 400, rerank_from=400, **filtered)
     radii = everything.distances[:, 30]
@@ -100,7 +100,7 @@ def test_with_rerank_a_range_has_all_vectors_within_the_distance_that_search_ret
 
 
 def test_vectors_are_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = made()
+    index = fitted_index()
     expected = index.range_search(QUERIES, 4.0)
     monkeypatch.setattr("bitweigh._vectors.store._BLOCK_VALUES", 100)
     for one, two in zip(index.range_search(QUERIES, 4.0), expected, strict=True):
@@ -108,12 +108,12 @@ def test_vectors_are_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_range_of_codes_is_that_of_the_index() -> None:
-    index = made()
+    index = fitted_index()
     costs = index.weigher.costs(index.hasher.project(QUERIES))
     expected = index.index.range_search(costs, 3.0)
     for found in (
         index.range_search(QUERIES, 3.0, by="codes"),
-        made(rerank=None).range_search(QUERIES, 3.0),
+        fitted_index(rerank=None).range_search(QUERIES, 3.0),
     ):
         np.testing.assert_array_equal(found.ids, expected.ids)
         np.testing.assert_array_equal(found.distances, expected.distances)
@@ -121,17 +121,17 @@ def test_a_range_of_codes_is_that_of_the_index() -> None:
 
 def test_what_a_range_cannot_be_is_refused() -> None:
     with pytest.raises(bitweigh.LimitError, match="has more than limit=3 vectors"):
-        made().range_search(QUERIES, np.inf, limit=3)
+        fitted_index().range_search(QUERIES, np.inf, limit=3)
     with pytest.raises(ValueError, match="by='vectors' needs an index that keeps vectors"):
-        made(rerank=None).range_search(QUERIES, 1.0, by="vectors")
+        fitted_index(rerank=None).range_search(QUERIES, 1.0, by="vectors")
     with pytest.raises(ValueError, match="by must be 'vectors' or 'codes', got 'rows'"):
-        made().range_search(QUERIES, 1.0, by="rows")  # type: ignore[arg-type]
+        fitted_index().range_search(QUERIES, 1.0, by="rows")  # type: ignore[arg-type]
 
 
 def log_bytes(index: VectorIndex) -> int:
-    held = index._fitted().vectors
-    assert held is not None
-    return os.fstat(held._log._file.fileno()).st_size
+    vectors = index._fitted().vectors
+    assert vectors is not None
+    return os.fstat(vectors._log._file.fileno()).st_size
 
 
 @pytest.mark.parametrize("later", ["at once", "compact"])
@@ -140,7 +140,7 @@ def test_an_add_that_finds_the_disk_full_gives_the_space_back_and_names_the_fold
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    index = made()
+    index = fitted_index()
     before, expected = log_bytes(index), index.search(QUERIES, 9)
     assert before == 400 * 12 * 4
     more = np.tile(DATA, (300, 1))
@@ -165,7 +165,7 @@ def test_an_add_that_finds_the_disk_full_gives_the_space_back_and_names_the_fold
 
 
 def test_compacting_on_a_full_disk_gives_the_space_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = made()
+    index = fitted_index()
     index.remove([3])
     cut = []
     monkeypatch.setattr(
@@ -183,7 +183,7 @@ def test_compacting_on_a_full_disk_gives_the_space_back(monkeypatch: pytest.Monk
 
 
 def test_a_second_fit_counts_ids_on() -> None:
-    index = made()
+    index = fitted_index()
     index.remove(range(400))
     index.fit(DATA)
     index.add(DATA[:2])
@@ -212,7 +212,7 @@ def test_more_bands_than_bits_are_refused_at_once() -> None:
 
 
 def test_an_id_in_use_is_that_of_a_vector_and_is_seen_before_anything_is_hashed() -> None:
-    index = made()
+    index = fitted_index()
     wrong = np.full((2, 12), np.nan)
     with pytest.raises(ValueError, match=r"ids\[1\] = 7 is in use; .* replaces its vector"):
         index.add(wrong, ids=[900, 7])
@@ -222,7 +222,7 @@ def test_an_id_in_use_is_that_of_a_vector_and_is_seen_before_anything_is_hashed(
 
 def test_the_costs_are_those_of_hasher_and_weigher() -> None:
     for metric in ("euclidean", "cosine"):
-        index = made(metric=metric)
+        index = fitted_index(metric=metric)
         rows = QUERIES.astype(np.float64)
         if metric == "cosine":
             rows /= np.sqrt((rows**2).sum(axis=1, keepdims=True))
@@ -235,7 +235,7 @@ def test_the_costs_are_those_of_hasher_and_weigher() -> None:
 def test_a_filter_is_made_once_for_all_blocks_of_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     from bitweigh import index as codes_index
 
-    index = made()
+    index = fitted_index()
     expected = (
         index.search(QUERIES, 3, deny=[1, 2]),
         index.range_search(QUERIES, 3.0, by="codes", deny=[1, 2]),
@@ -255,7 +255,7 @@ def test_a_filter_is_made_once_for_all_blocks_of_queries(monkeypatch: pytest.Mon
 
 
 def test_rows_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = made()
+    index = fitted_index()
     looks: list[object] = []
     isfinite = np.isfinite
     monkeypatch.setattr("numpy.isfinite", lambda array: looks.append(array) or isfinite(array))
@@ -266,10 +266,10 @@ def test_rows_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_explaining_tells_of_the_search_for_all_candidates() -> None:
-    index = made()
+    index = fitted_index()
     assert index.explain(QUERIES[0], 3).k == 100
     assert index.explain(QUERIES[0], 3, rerank_from=40).k == 40
-    assert made(rerank=None).explain(QUERIES[0], 3).k == 3
+    assert fitted_index(rerank=None).explain(QUERIES[0], 3).k == 3
     index.build()
     assert index.explain(QUERIES[0], 3, rerank_from=3, method="probe").counters["probes"] > 0
     with pytest.raises(ValueError, match=r"q must be one query, \(n_features,\), got \(5, 12\)"):
@@ -277,7 +277,7 @@ def test_explaining_tells_of_the_search_for_all_candidates() -> None:
 
 
 def test_bands_are_built_again_where_that_is_asked_for() -> None:
-    index = made(build="manual")
+    index = fitted_index(build="manual")
     assert index.memory().directories == 0
     index.build(threads=1)
     built = index.memory()
@@ -287,7 +287,7 @@ def test_bands_are_built_again_where_that_is_asked_for() -> None:
 
 
 def test_verifying_finds_ids_without_vectors_and_vectors_that_are_not_finite() -> None:
-    index = made()
+    index = fitted_index()
     index.remove([7])
     index.verify()
     state = index._fitted()
@@ -304,7 +304,7 @@ def test_verifying_finds_ids_without_vectors_and_vectors_that_are_not_finite() -
 
 @pytest.mark.parametrize("kind", ["vectors", "vector_ids", "hasher", "weigher"])
 def test_verifying_a_mapped_index_finds_files_that_have_changed(kind: str, tmp_path: Path) -> None:
-    made().save(tmp_path)
+    fitted_index().save(tmp_path)
     index = VectorIndex.load(tmp_path, mmap=True, verify=True)
     index.verify()
     (path,) = tmp_path.glob(f"{kind}-*")

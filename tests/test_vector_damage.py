@@ -1,4 +1,4 @@
-"""Damaged and hostile folders of vector indexes: what is wrong is named, nothing is believed."""
+"""Damaged and hostile folders of vector indexes: errors name what is wrong."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_manifest_that_was_edited_is_refused(stored: Path, tmp_path: Path) -> 
 
 
 def rewritten(folder: Path, **fields: Any) -> None:
-    """Change fields of the manifest or of its attachments, and seal it."""
+    """Change fields of the manifest or of its attachments, with a matching checksum."""
     body = json.loads((folder / MANIFEST).read_text())
     for name, value in fields.items():
         target = body if name in body else body["attachments"]

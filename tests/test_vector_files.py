@@ -1,4 +1,4 @@
-"""Vector indexes on disk: the same afterwards, old or new whatever stops a save, damage named."""
+"""Vector indexes on disk: loaded unchanged, old or new after a stopped save, damage named."""
 
 from __future__ import annotations
 
@@ -253,11 +253,11 @@ def test_an_index_of_vectors_is_not_taken_for_one_of_codes(tmp_path: Path) -> No
 
 
 def test_a_hasher_of_your_own_kind_is_not_saved(tmp_path: Path) -> None:
-    class Own(LSH):
+    class Derived(LSH):
         pass
 
-    index = VectorIndex(hasher=Own(9), weigher=Asym()).fit(DATA)
-    with pytest.raises(TypeError, match="can be saved, got Own"):
+    index = VectorIndex(hasher=Derived(9), weigher=Asym()).fit(DATA)
+    with pytest.raises(TypeError, match="can be saved, got Derived"):
         index.save(tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -327,7 +327,7 @@ def test_loading_while_two_are_saved_in_turns_gives_one_of_both(
     read, reads = attachments.read_attachments, []
 
     def save_then_read(*arguments: Any) -> Any:
-        # The files are gone, and the manifest is equal again when that is noticed.
+        # The files are gone, but by then the manifest is the old one again.
         reads.append(True)
         if len(reads) > 1:
             return read(*arguments)

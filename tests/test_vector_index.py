@@ -1,4 +1,4 @@
-"""VectorIndex: what it finds is what its parts find by hand, and reranking is by true distance."""
+"""VectorIndex finds what its parts find separately, and reranks by true distance."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from benchmarks import quality
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
+from vector_cases import DATA, QUERIES, fitted_index, random_rows, same_bytes
 
 import bitweigh
 from bitweigh.hashers import ITQ, LSH, Sign
@@ -20,38 +21,21 @@ from bitweigh.vector_index import VectorIndex
 from bitweigh.weighers import Asym, InnerProduct, Wh
 
 
-def rows(n: int, d: int = 12, seed: int = 0, dtype: Any = np.float32) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return (rng.standard_normal((n, d)) @ rng.standard_normal((d, d)) + 0.5).astype(dtype)
-
-
-DATA = rows(600)
-QUERIES = rows(9, seed=1)
-
-
-def made(**options: Any) -> VectorIndex:
-    index = VectorIndex(**{"n_bits": 10, "hasher": "lsh", **options}).fit(DATA)
-    index.add(DATA)
-    return index
-
-
-def same(one: Any, two: Any) -> bool:
-    return all(a.tobytes() == b.tobytes() for a, b in zip(one, two, strict=True))
-
-
 def brute_force(
-    kept: np.ndarray, ids: np.ndarray, queries: np.ndarray, k: int, metric: str
+    stored: np.ndarray, ids: np.ndarray, queries: np.ndarray, k: int, metric: str
 ) -> bitweigh.SearchResult:
-    """The definition: every distance by itself, sorted by distance and id."""
-    own = kept.astype(np.float64)
+    """Return the answer by definition: every distance computed separately, sorted with ids."""
+    vectors64 = stored.astype(np.float64)
     distances, found = np.full((len(queries), k), np.inf), np.full((len(queries), k), -1)
     for number, query in enumerate(queries.astype(np.float64)):
         if metric == "cosine":
             unit = unit_rows(query[np.newaxis])[0]
-            lengths = np.sqrt(np.array([(row**2).sum() for row in own]))
-            values = np.clip(1 - np.array([(row * unit).sum() for row in own]) / lengths, 0, 2)
+            lengths = np.sqrt(np.array([(row**2).sum() for row in vectors64]))
+            values = np.clip(
+                1 - np.array([(row * unit).sum() for row in vectors64]) / lengths, 0, 2
+            )
         else:
-            values = np.sqrt(np.array([((row - query) ** 2).sum() for row in own]))
+            values = np.sqrt(np.array([((row - query) ** 2).sum() for row in vectors64]))
         order = np.lexsort((ids, values))[:k]
         distances[number, : len(order)], found[number, : len(order)] = values[order], ids[order]
     return bitweigh.SearchResult(distances, found)
@@ -67,23 +51,23 @@ def test_it_finds_what_index_hasher_and_weigher_find_by_hand(
     if metric == "cosine":
         learned = unit_rows(DATA.astype(np.float64)).astype(np.float32)
         queries = unit_rows(queries)
-    own = {"itq": ITQ(10, seed=3), "lsh": LSH(10, seed=3), "sign": Sign(seed=3)}[hasher]
-    own.fit(learned)
-    projected = own.project(learned)
+    fitted_hasher = {"itq": ITQ(10, seed=3), "lsh": LSH(10, seed=3), "sign": Sign(seed=3)}[hasher]
+    fitted_hasher.fit(learned)
+    projected = fitted_hasher.project(learned)
     if weigher == "wh":
-        costs = Wh(seed=3).fit(projected, own.thresholds_, vectors=learned)
+        costs = Wh(seed=3).fit(projected, fitted_hasher.thresholds_, vectors=learned)
     else:
         costs = {"asym": Asym(), "inner_product": InnerProduct()}[weigher]
-        costs.fit(projected, own.thresholds_)
-    expected = bitweigh.Index(own.n_bits_)
+        costs.fit(projected, fitted_hasher.thresholds_)
+    expected = bitweigh.Index(fitted_hasher.n_bits_)
     added = DATA if metric == "euclidean" else unit_rows(DATA.astype(np.float64))
-    expected.add(own.transform(added))
+    expected.add(fitted_hasher.transform(added))
     index = VectorIndex(n_bits=10, hasher=hasher, weigher=weigher, metric=metric, seed=3)
     index.fit(DATA).add(DATA)
-    asked = costs.costs(own.project(queries))
-    assert same(index.search(QUERIES, 7), expected.search(asked, 7))
-    radii = expected.search(asked, 20).distances[:, -1]
-    assert same(index.range_search(QUERIES, radii), expected.range_search(asked, radii))
+    query_costs = costs.costs(fitted_hasher.project(queries))
+    assert same_bytes(index.search(QUERIES, 7), expected.search(query_costs, 7))
+    radii = expected.search(query_costs, 20).distances[:, -1]
+    assert same_bytes(index.range_search(QUERIES, radii), expected.range_search(query_costs, radii))
 
 
 def test_objects_are_taken_for_hasher_and_weigher_and_left_as_they_are() -> None:
@@ -99,10 +83,10 @@ def test_objects_are_taken_for_hasher_and_weigher_and_left_as_they_are() -> None
 
 @pytest.mark.parametrize("rerank", [None, "float16"])
 def test_one_vector_in_gives_one_answer_out(rerank: Any) -> None:
-    index = made(rerank=rerank)
+    index = fitted_index(rerank=rerank)
     many, one = index.search(QUERIES, 4), index.search(QUERIES[3], 4)
     assert one.ids.shape == (4,)
-    assert same((many.distances[3], many.ids[3]), one)
+    assert same_bytes((many.distances[3], many.ids[3]), one)
     assert index.search(np.empty((0, 12)), 4).ids.shape == (0, 4)
     assert index.range_search(np.empty((0, 12)), 4.0).lims.tolist() == [0]
 
@@ -110,12 +94,12 @@ def test_one_vector_in_gives_one_answer_out(rerank: Any) -> None:
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 @pytest.mark.parametrize("rerank", ["float16", "float32"])
 def test_reranking_all_is_brute_force(rerank: Any, metric: Any) -> None:
-    index = made(rerank=rerank, metric=metric)
+    index = fitted_index(rerank=rerank, metric=metric)
     kept = DATA if metric == "euclidean" else unit_rows(DATA.astype(np.float64))
     kept = kept.astype(rerank)
     np.testing.assert_array_equal(index.vectors_of(range(600)), kept)
     found = index.search(QUERIES, 25, rerank_from=600)
-    assert same(found, brute_force(kept, np.arange(600), QUERIES, 25, metric))
+    assert same_bytes(found, brute_force(kept, np.arange(600), QUERIES, 25, metric))
 
 
 @given(
@@ -125,12 +109,12 @@ def test_reranking_all_is_brute_force(rerank: Any, metric: Any) -> None:
 def test_reranking_ranks_the_nearest_codes_by_true_distance(
     n: int, k: int, more: int, seed: int, data: st.DataObject
 ) -> None:
-    """Few distinct vectors, so that distances tie; own ids in any order."""
+    """Few distinct vectors, so that distances tie; ids in any order."""
     rng = np.random.default_rng(seed)
     own = rng.integers(-2, 3, (n, 3)).astype(np.float32)
     ids = rng.permutation(1000)[:n]
     queries = rng.integers(-2, 3, (2, 3)).astype(np.float32)
-    index = VectorIndex(n_bits=4, hasher="lsh", rerank="float32", seed=1).fit(rows(50, 3))
+    index = VectorIndex(n_bits=4, hasher="lsh", rerank="float32", seed=1).fit(random_rows(50, 3))
     for piece in np.array_split(np.arange(n), data.draw(st.integers(1, 5))):
         index.add(own[piece], ids[piece])
     found = index.search(queries, k, rerank_from=k + more)
@@ -139,28 +123,28 @@ def test_reranking_ranks_the_nearest_codes_by_true_distance(
         places = np.flatnonzero(np.isin(ids, near))
         one = slice(number, number + 1)
         expected = brute_force(own[places], ids[places], queries[one], k, "euclidean")
-        assert same((found.distances[one], found.ids[one]), expected)
+        assert same_bytes((found.distances[one], found.ids[one]), expected)
 
 
 def test_ten_candidates_for_each_neighbour_are_ranked_by_default() -> None:
-    index = made(rerank="float32")
-    assert same(index.search(QUERIES, 12), index.search(QUERIES, 12, rerank_from=120))
-    assert same(index.search(QUERIES, 3), index.search(QUERIES, 3, rerank_from=100))
+    index = fitted_index(rerank="float32")
+    assert same_bytes(index.search(QUERIES, 12), index.search(QUERIES, 12, rerank_from=120))
+    assert same_bytes(index.search(QUERIES, 3), index.search(QUERIES, 3, rerank_from=100))
 
 
 def test_a_reranked_answer_does_not_depend_on_the_batch() -> None:
-    index = made(rerank="float32", metric="cosine")
-    many = rows(100, seed=4)
+    index = fitted_index(rerank="float32", metric="cosine")
+    many = random_rows(100, seed=4)
     found = index.search(many, 5)
     for number in (0, 57, 99):
         one = index.search(many[number], 5, threads=1)
-        assert same((found.distances[number], found.ids[number]), one)
+        assert same_bytes((found.distances[number], found.ids[number]), one)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_streaming_equals_one_batch(metric: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = made(rerank="float32", metric=metric)
-    asked = whole.weigher.costs(whole.hasher.project(_as_kept(QUERIES, metric)))
+    whole = fitted_index(rerank="float32", metric=metric)
+    asked = whole.weigher.costs(whole.hasher.project(_stored_as(QUERIES, metric)))
     radii = np.diagonal(whole.index.search(asked, 9).distances)
     expected = whole.search(QUERIES, 8), whole.range_search(QUERIES, radii)
     pieces = VectorIndex(n_bits=10, hasher="lsh", rerank="float32", metric=metric).fit(DATA)
@@ -168,22 +152,22 @@ def test_streaming_equals_one_batch(metric: Any, monkeypatch: pytest.MonkeyPatch
     pieces.add(DATA[:31])
     pieces.add(DATA[31:])
     np.testing.assert_array_equal(
-        pieces.index.codes_of(range(600)), whole.hasher.transform(_as_kept(DATA, metric))
+        pieces.index.codes_of(range(600)), whole.hasher.transform(_stored_as(DATA, metric))
     )
-    assert same(pieces.vectors_of(range(600)), _as_kept(DATA, metric).astype(np.float32))
+    assert same_bytes(pieces.vectors_of(range(600)), _stored_as(DATA, metric).astype(np.float32))
     found = pieces.search(QUERIES, 8), pieces.range_search(QUERIES, radii)
     assert len(found[1].ids)
-    assert same(found[0], expected[0])
-    assert same(found[1], expected[1])
+    assert same_bytes(found[0], expected[0])
+    assert same_bytes(found[1], expected[1])
 
 
-def _as_kept(given_rows: np.ndarray, metric: str) -> np.ndarray:
+def _stored_as(given_rows: np.ndarray, metric: str) -> np.ndarray:
     exact = given_rows.astype(np.float64)
     return unit_rows(exact) if metric == "cosine" else exact
 
 
 def test_removed_and_replaced_vectors_are_neither_found_nor_given() -> None:
-    index = made(rerank="float32")
+    index = fitted_index(rerank="float32")
     assert index.search(DATA[5], 1).ids[0] == 5
     assert index.remove([5, 6]) == 2
     assert index.remove([5, 7], on_missing="ignore") == 1
@@ -204,11 +188,11 @@ def test_removed_and_replaced_vectors_are_neither_found_nor_given() -> None:
     assert index._state is not None
     assert index._state.vectors is not None
     assert index._state.vectors.n_rows == 598
-    assert same(index.search(QUERIES, 20, rerank_from=600), before)
+    assert same_bytes(index.search(QUERIES, 20, rerank_from=600), before)
 
 
 def test_filters_hold_for_candidates_too() -> None:
-    index = made(rerank="float32")
+    index = fitted_index(rerank="float32")
     assert index.search(DATA[5], 1, deny=[5]).ids[0] != 5
     assert index.search(DATA[5], 3, allow=[9, 7]).ids.tolist() in ([7, 9, -1], [9, 7, -1])
     assert index.search(DATA[5], 3, allow=[9, 7]).distances[2] == np.inf
@@ -223,10 +207,10 @@ def test_more_neighbours_than_vectors_are_padded() -> None:
 
 
 def test_the_length_of_a_vector_means_nothing_to_the_cosine() -> None:
-    index = made(metric="cosine", rerank="float16")
+    index = fitted_index(metric="cosine", rerank="float16")
     found = index.search(QUERIES, 5)
     for scale in (1e-300, 1e300):
-        # Whose squares underflow or overflow.
+        # Their squares underflow or overflow.
         other = index.search(QUERIES.astype(np.float64) * scale, 5)
         np.testing.assert_array_equal(other.ids, found.ids)
     index.add(DATA[:1].astype(np.float64) * 1e200, ids=[1000])
@@ -252,7 +236,7 @@ def test_what_is_not_fitted_says_so() -> None:
 
 
 def test_fit_needs_an_empty_index() -> None:
-    index = made()
+    index = fitted_index()
     with pytest.raises(ValueError, match="fit needs an empty index, but this one has 600 vectors"):
         index.fit(DATA)
     index.remove(index.ids)
@@ -297,19 +281,19 @@ def test_wrong_options_are_named(options: dict[str, Any], match: str) -> None:
     ],
 )
 def test_wrong_arguments_are_named_and_nothing_changes(change: Any, match: str) -> None:
-    index = made(metric="cosine", rerank="float16")
+    index = fitted_index(metric="cosine", rerank="float16")
     before = index.search(QUERIES, 5)
     with pytest.raises(ValueError, match=match):
         change(index)
     assert len(index) == 600
-    assert same(index.search(QUERIES, 5), before)
+    assert same_bytes(index.search(QUERIES, 5), before)
 
 
 def test_a_row_that_is_not_finite_is_named_and_none_is_added(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(vectors, "BLOCK_VALUES", 12 * 10)
-    index = made(rerank="float16")
+    index = fitted_index(rerank="float16")
     bad = DATA.copy()
     bad[321, 4] = np.inf
     with pytest.raises(ValueError, match=r"got infinity at X\[321, 4\]"):
@@ -323,7 +307,7 @@ def test_a_row_that_is_not_finite_is_named_and_none_is_added(
 
 
 def test_without_vectors_there_are_no_candidates() -> None:
-    index = made()
+    index = fitted_index()
     with pytest.raises(ValueError, match="rerank_from needs an index that keeps vectors"):
         index.search(QUERIES, 3, rerank_from=30)
     with pytest.raises(ValueError, match="created with rerank="):
@@ -334,7 +318,7 @@ def test_a_bar_is_shown_to_those_who_ask(capsys: pytest.CaptureFixture[str]) -> 
     index = VectorIndex(n_bits=10, hasher="lsh").fit(DATA, progress=True)
     index.add(DATA, progress=True)
     found = index.search(QUERIES, 3, progress=True)
-    assert same(found, index.search(QUERIES, 3))
+    assert same_bytes(found, index.search(QUERIES, 3))
     shown = capsys.readouterr()
     assert shown.out == ""
 

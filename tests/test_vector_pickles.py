@@ -1,4 +1,4 @@
-"""Pickled vector indexes: a mapped one as the place of its folder, one without vectors whole."""
+"""Pickled vector indexes: mapped ones as the path of their folder, those without vectors whole."""
 
 from __future__ import annotations
 

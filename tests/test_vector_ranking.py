@@ -1,4 +1,4 @@
-"""Ranking by true distance: to the last bit what the definition in Python gives, of any width."""
+"""Ranking by true distance: equal to the definition in Python to the last bit, at any width."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METRICS = ["euclidean", "cosine"]
 
 
 def pairwise_sum(terms: list[float]) -> float:
-    """The sum of one row as NumPy adds it, which is what distances are defined by."""
+    """Return the sum of one row as NumPy adds it, which defines distances."""
     n = len(terms)
     if n > 128:
         half = n // 2 - n // 2 % 8
@@ -41,7 +41,7 @@ def pairwise_sum(terms: list[float]) -> float:
 
 
 def distance(vector: np.ndarray, query: np.ndarray, metric: str) -> float:
-    """The definition, one feature at a time."""
+    """Return the distance by definition, one feature at a time."""
     v, q = vector.astype(np.float64).tolist(), query.tolist()
     if metric == "euclidean":
         gaps = [a - b for a, b in zip(v, q, strict=True)]

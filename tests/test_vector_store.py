@@ -1,4 +1,4 @@
-"""The vectors that an index keeps: by id, in files, beside threads and forks, beyond memory."""
+"""The vectors that an index stores: by id, in files, with threads and forks, beyond memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_vector_index import DATA, made, same
+from vector_cases import DATA, fitted_index, same_bytes
 
 from bitweigh._vectors.store import Vectors
 from bitweigh.hashers import LSH
@@ -22,49 +22,49 @@ from bitweigh.vector_index import VectorIndex
 def test_a_memory_map_is_never_read_at_once(tmp_path: Path) -> None:
     n, d, limit = 100_000, 64, 20 * 2**20
     path = tmp_path / "vectors.npy"
-    mapped = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, d))
-    mapped[:] = np.random.default_rng(2).standard_normal((n, d), dtype=np.float32)
+    writable = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, d))
+    writable[:] = np.random.default_rng(2).standard_normal((n, d), dtype=np.float32)
     index = VectorIndex(hasher=LSH(32, max_fit_rows=2000), metric="cosine", rerank="float32")
-    own = np.load(path, mmap_mode="r")
-    assert own.nbytes > limit
-    index.fit(own)
+    mapped = np.load(path, mmap_mode="r")
+    assert mapped.nbytes > limit
+    index.fit(mapped)
     tracemalloc.start()
     try:
-        index.add(own)
+        index.add(mapped)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert peak < limit
-    assert index.search(own[99_999], 1).ids[0] == 99_999
+    assert index.search(mapped[99_999], 1).ids[0] == 99_999
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 6), st.booleans()), max_size=25))
 @settings(max_examples=60)
 def test_a_store_keeps_the_last_vector_of_each_id(changes: list[tuple[int, int, bool]]) -> None:
-    kept = Vectors.empty("float32", 2)
+    store = Vectors.empty("float32", 2)
     expected: dict[int, float] = {}
     for number, (first, count, backwards) in enumerate(changes):
         ids = np.arange(first, first + count, dtype=np.int64)[:: -1 if backwards else 1]
         values = number * 100.0 + np.arange(count)
-        older, before = kept, dict(expected)
-        writer = kept.writer()
+        older, before = store, dict(expected)
+        writer = store.writer()
         writer.write(np.full((count, 2), -1.0))  # begun and given up
-        writer = kept.writer()
+        writer = store.writer()
         writer.write(np.stack([values, values], axis=1))
-        kept = writer.finish(ids.copy())
+        store = writer.finish(ids.copy())
         expected.update(zip(ids.tolist(), values.tolist(), strict=True))
-        for own, wanted in ((kept, expected), (older, before)):
-            known = np.array(sorted(wanted), dtype=np.int64)
-            assert own.of(known)[:, 1].tolist() == [wanted[one] for one in known.tolist()]
+        for version, values_of in ((store, expected), (older, before)):
+            known = np.array(sorted(values_of), dtype=np.int64)
+            assert version.of(known)[:, 1].tolist() == [values_of[id_] for id_ in known.tolist()]
     with pytest.raises(KeyError, match="99"):
-        kept.of(np.array([99]))
+        store.of(np.array([99]))
     known = np.array(sorted(expected)[::2], dtype=np.int64)
-    assert kept.only(known).n_rows == len(known)
-    assert same(kept.only(known).of(known), kept.of(known))
+    assert store.only(known).n_rows == len(known)
+    assert same_bytes(store.only(known).of(known), store.of(known))
 
 
 def test_a_search_sees_one_state_while_others_replace_vectors() -> None:
-    """A code must never be ranked by the vector that came before or after it."""
+    """A code must never be ranked by an earlier or later vector of its id."""
     index = VectorIndex(n_bits=8, hasher="lsh", rerank="float32").fit(DATA)
     index.add(np.ones((40, 12)))
     wrong: list[Any] = []
@@ -92,7 +92,7 @@ def test_a_search_sees_one_state_while_others_replace_vectors() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_child_adds_vectors_without_touching_those_of_its_parent() -> None:
-    index = made(rerank="float32")
+    index = fitted_index(rerank="float32")
     child_added, parent_added = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -111,7 +111,7 @@ def test_a_forked_child_adds_vectors_without_touching_those_of_its_parent() -> N
 
 
 def test_what_others_hold_of_an_index_does_not_change() -> None:
-    index = made(rerank="float32")
+    index = fitted_index(rerank="float32")
     before = index.index
     index.add(DATA[:3])
     index.remove([5])

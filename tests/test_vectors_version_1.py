@@ -1,4 +1,4 @@
-"""Folders of vector indexes in version 1: read, replaced by version 2, never half of each."""
+"""Folders of vector indexes in version 1: read, replaced by version 2, never mixed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def content(index: VectorIndex) -> tuple[bytes, ...]:
-    """Everything that can be asked."""
+    """Return everything that can be read from an index."""
     found = index.search(QUERIES, 9)
     arrays = (index.ids, index.vectors_of(index.ids), found.ids, found.distances)
     return tuple(array.tobytes() for array in arrays)
@@ -52,7 +52,7 @@ def names(folder: Path) -> set[str]:
 
 
 def rewritten(folder: Path, **fields: Any) -> None:
-    """Change fields of the description, and seal it."""
+    """Change fields of the description, with a matching checksum."""
     body = json.loads((folder / vectors_1.NAME).read_text())
     for name, value in fields.items():
         target = body if name in body else body["indexes"][0]
@@ -99,7 +99,7 @@ def test_wherever_a_save_stops_the_folder_has_version_1_or_the_new_index(
         assert names(copy) == {MANIFEST, *listed}
     assert seen == [before] * seen.count(before) + [after] * seen.count(after)
     assert seen.count(before) > 20
-    # Each file of version 1 but those that stay is removed after the new index is there.
+    # Files of version 1 that are no longer needed are removed after the new index is in place.
     assert seen.count(after) > 20
 
 
@@ -187,7 +187,7 @@ def test_a_load_of_version_1_starts_again_when_its_description_is_replaced(
     def replace_then_load(*arguments: Any, **how: Any) -> Any:
         loads.append(True)
         if len(loads) == 1:
-            # As a save of version 1 ends.
+            # The last step of a save in version 1.
             shutil.copy(GOLDEN / vectors_1.NAME, folder / "new")
             (folder / "new").replace(folder / vectors_1.NAME)
         return load(*arguments, **how)
@@ -202,11 +202,11 @@ def pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-def itself(path: Path) -> None:
+def link_to_itself(path: Path) -> None:
     path.symlink_to(path.name)
 
 
-@pytest.mark.parametrize("put", [pipe, itself])
+@pytest.mark.parametrize("put", [pipe, link_to_itself])
 @pytest.mark.parametrize("name", ["vectors.json", "hasher-*", "vectors-*", "index/manifest.json"])
 def test_a_file_that_is_something_else_is_not_read(
     name: str, put: Callable[[Path], None], folder: Path

@@ -29,7 +29,7 @@ assert (paper.MIWQ(codes, 64).search(costs, 10).ids == found.ids).all()
 print("searched")
 """
 HINT = "bitweigh: the command line needs rich: pip install 'bitweigh[cli]'\n"
-# What a wheel of the experiments must have beside its modules.
+# Files that the wheel of the experiments must have besides its modules.
 READ_BY_EXPERIMENTS = (
     "demo/texts/LICENSE-PSF.txt",
     "demo/texts/python.txt",
@@ -49,7 +49,7 @@ def run(*command: str | Path) -> str:
 
 
 def files_of(package: str) -> list[str]:
-    """The files that the wheel of an installed package had."""
+    """Return the files in the wheel of an installed package."""
     names = [str(file) for file in distribution(package).files or []]
     made_here = ("__pycache__", "../", "direct_url.json", "INSTALLER", "REQUESTED")
     return [name for name in names if not any(part in name for part in made_here)]

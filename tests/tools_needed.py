@@ -1,4 +1,4 @@
-"""Programs that only some tests need: those skip without them, or fail where all tests must run."""
+"""Programs that only some tests need: these skip without them, or fail if all tests must run."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 
 
 def skip_or_fail(message: str) -> NoReturn:
-    """Skip, or fail where all tests must run."""
+    """Skip the test, or fail it if all tests must run."""
     if os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1":
         pytest.fail(message)
     pytest.skip(message)
 
 
 def need_tool(name: str) -> str:
-    """The path of a program; skips or fails without it."""
+    """Return the path of a program; skip or fail without it."""
     folders = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     path = shutil.which(name, path=os.pathsep.join(folders))
     if path is None:

@@ -1,4 +1,4 @@
-"""Calls as callers write them, for mypy: `test_types.py` checks this file and never runs it."""
+"""Calls as users write them, for mypy: `test_types.py` checks this file without running it."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def of_folders(path: str, flag: bool) -> None:
     assert_type(VectorIndex.load(path, mmap=flag, verify=flag), VectorIndex)
 
 
-class Own(bitweigh.Index):
-    """A class of a caller's."""
+class Derived(bitweigh.Index):
+    """A class derived by a user."""
 
 
-def copies(own: Own, index: bitweigh.Index) -> None:
-    assert_type(own.copy(), Own)
+def copies(derived: Derived, index: bitweigh.Index) -> None:
+    assert_type(derived.copy(), Derived)
     assert_type(index.copy(), bitweigh.Index)

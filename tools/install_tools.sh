@@ -12,7 +12,7 @@ if [ "$(id -u)" -ne 0 ]; then
     exit 1
 fi
 if ! command -v apt-get >/dev/null; then
-    echo "install_tools.sh: no apt-get here; install what these packages hold: $packages" >&2
+    echo "install_tools.sh: no apt-get; install the equivalents of these packages: $packages" >&2
     exit 1
 fi
 
@@ -22,7 +22,7 @@ apt-get update
 # shellcheck disable=SC2086 -- one word for each package
 apt-get install --yes --no-install-recommends $packages
 
-# --no-install-recommends leaves out what these do not need; they must run all the same.
+# --no-install-recommends skips optional packages; the tools themselves must be there.
 for tool in aarch64-linux-gnu-g++ qemu-aarch64 clang++ strace; do
     command -v "$tool" >/dev/null || { echo "install_tools.sh: $tool is missing" >&2; exit 1; }
 done

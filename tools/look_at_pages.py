@@ -1,8 +1,8 @@
-"""Look at the site as a phone and a desk show it: `python tools/look_at_pages.py SITE OUT`.
+"""Take screenshots of the site on a phone and a desktop: `python tools/look_at_pages.py SITE OUT`.
 
-Saves pictures of the pages that most people see first, and says which pages of the site are wider
-than the screen. Needs `pip install playwright` and a Chromium, which it does not download: Debian's
-package `chromium` will do.
+Saves screenshots of the most visited pages, and lists all pages that are wider than the screen.
+Needs `pip install playwright` and a Chromium, which it does not download: Debian's package
+`chromium` will do.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from playwright.sync_api import Browser, sync_playwright
 
 SCREENS = {"phone": (390, 844), "desk": (1280, 900)}
 PICTURED = ("docs/index", "docs/quickstart", "docs/how-it-works")
-# What sticks out is named by its tag, its class and where it ends.
+# Returns the width of the page and up to three elements that stick out, by tag and class.
 TOO_WIDE = """() => {
   const page = document.documentElement;
   if (page.scrollWidth <= page.clientWidth) return null;
   const out = [...document.querySelectorAll("article *")]
-    .filter((own) => own.getBoundingClientRect().right > page.clientWidth)
+    .filter((element) => element.getBoundingClientRect().right > page.clientWidth)
     .slice(0, 3)
-    .map((own) => `${own.tagName.toLowerCase()}.${own.className}`);
+    .map((element) => `${element.tagName.toLowerCase()}.${element.className}`);
   return `${page.scrollWidth} pixels: ${out.join(", ")}`;
 }"""
 
 
 def look(browser: Browser, site: Path, out: Path, dark: bool) -> Iterator[str]:
-    """Take the pictures; yields what is too wide."""
+    """Take the screenshots; yield a line for each page that is too wide."""
     paths = [path.relative_to(site).with_suffix("") for path in sorted(site.rglob("*.html"))]
-    # The first page of all only leads on to the map.
+    # The root page only redirects to docs/index.
     pages = [path.as_posix() for path in paths if path != Path("index")]
     for screen, (width, height) in SCREENS.items():
         page = browser.new_page(
@@ -51,25 +51,27 @@ def look(browser: Browser, site: Path, out: Path, dark: bool) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run from the command line; 1 if a page is too wide."""
+    """Run the command; return 1 if a page is too wide."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("site", type=Path, help="the built site, such as build/docs")
-    parser.add_argument("out", type=Path, help="a folder for the pictures; made if it is not there")
-    parser.add_argument("--chromium", default=shutil.which("chromium"), help="the program")
-    parser.add_argument("--dark", action="store_true", help="as those see it who prefer dark")
-    given = parser.parse_args()
-    if given.chromium is None:
-        parser.error("no chromium on the path: install it, or name it by --chromium")
-    if not (given.site / "docs" / "index.html").exists():
-        parser.error(f"{given.site} holds no site: `make docs` makes it in build/docs")
-    given.out.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("out", type=Path, help="folder for the screenshots; created if missing")
+    parser.add_argument("--chromium", default=shutil.which("chromium"), help="path of Chromium")
+    parser.add_argument("--dark", action="store_true", help="use the dark colour scheme")
+    arguments = parser.parse_args()
+    if arguments.chromium is None:
+        parser.error("no chromium on the PATH: install it, or pass --chromium")
+    if not (arguments.site / "docs" / "index.html").exists():
+        parser.error(f"{arguments.site} holds no site: `make docs` builds it in build/docs")
+    arguments.out.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=given.chromium, args=["--no-sandbox"])
-        wide = list(look(browser, given.site, given.out, given.dark))
+        browser = playwright.chromium.launch(
+            executable_path=arguments.chromium, args=["--no-sandbox"]
+        )
+        wide = list(look(browser, arguments.site, arguments.out, arguments.dark))
         browser.close()
     for line in wide:
         print(line)
-    print(f"{len(wide)} too wide; pictures in {given.out}")
+    print(f"{len(wide)} too wide; screenshots in {arguments.out}")
     return 1 if wide else 0
 
 

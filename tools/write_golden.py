@@ -1,7 +1,7 @@
 """Write the folders that every later version must read: `python tools/write_golden.py [FOLDER]`.
 
-Each format has a folder of its own below tests/golden, which stays when a later format comes.
-Nothing in it depends on the machine: not on NumPy's generators, whose numbers may change with its
+Each format has its own folder below tests/golden, which stays when a later format is added. Nothing
+in it depends on the machine: neither on NumPy's generators, whose numbers may change with its
 version, nor on how a sum is rounded.
 """
 
@@ -36,12 +36,12 @@ QUERIES = 3
 
 
 class Golden:
-    """An index and a dict, changed side by side: what is expected does not come from the index."""
+    """An index and a dict with the same changes: expectations do not come from the index."""
 
     def __init__(self, n_bits: int, bitorder: BitOrder, **options: Any) -> None:  # noqa: ANN401
-        """Make both empty."""
+        """Start with both empty."""
         self.index = bitweigh.Index(n_bits, bitorder=bitorder, build="manual", **options)
-        self.index._policy.tail_rows = 20  # so that few rows make a segment
+        self.index._policy.tail_rows = 20  # so that few rows become a segment
         self.options = options
         self.next_id = 0
         self.codes: dict[int, str] = {}
@@ -49,41 +49,41 @@ class Golden:
     def add(self, codes: Codes, ids: Ids | None = None) -> None:
         """Add codes, or replace those that have these ids."""
         self.index.add(codes, ids, on_duplicate="replace")
-        own = range(self.next_id, self.next_id + len(codes)) if ids is None else ids.tolist()
-        self.codes.update(zip(own, (code.tobytes().hex() for code in codes), strict=True))
-        self.next_id = max(self.next_id, max(own) + 1)
+        new_ids = range(self.next_id, self.next_id + len(codes)) if ids is None else ids.tolist()
+        self.codes.update(zip(new_ids, (code.tobytes().hex() for code in codes), strict=True))
+        self.next_id = max(self.next_id, max(new_ids) + 1)
 
     def remove(self, ids: list[int]) -> None:
         """Remove codes by id."""
         self.index.remove(ids)
-        for one in ids:
-            del self.codes[one]
+        for id_ in ids:
+            del self.codes[id_]
 
     def expected(self) -> dict[str, Any]:
-        """All that a reader must find, in plain types."""
+        """Return everything that a reader must find, in plain types."""
         return {
             "n_bits": self.index.n_bits,
             "bitorder": self.index.bitorder,
             "next_id": self.next_id,
             "options": self.options,
-            "codes": {str(one): self.codes[one] for one in sorted(self.codes)},
+            "codes": {str(id_): self.codes[id_] for id_ in sorted(self.codes)},
         }
 
 
 def some_bytes(seed: str, n: int) -> Codes:
-    """The same on every machine."""
+    """Return n pseudo-random bytes, the same on every machine."""
     return np.frombuffer(hashlib.shake_128(seed.encode()).digest(n), np.uint8)
 
 
 def some_order(seed: str, n: int) -> Ids:
-    """The numbers below n in some order."""
+    """Return a pseudo-random permutation of the numbers below n."""
     return some_bytes(seed, 8 * n).view("<u8").argsort()
 
 
 def some_codes(seed: str, n: int, n_bits: int, bitorder: BitOrder) -> Codes:
-    """Codes with each bit set in half of them.
+    """Return n codes with each bit set in half of them.
 
-    Their correlations are whole numbers divided by n, whichever way they are summed. So every
+    Their correlations are integers divided by n, in whatever order they are summed, so every
     machine chooses the same bits for the bands.
     """
     orders = [some_order(f"{seed} {bit}", n) for bit in range(n_bits)]
@@ -91,7 +91,7 @@ def some_codes(seed: str, n: int, n_bits: int, bitorder: BitOrder) -> Codes:
 
 
 def banded() -> Golden:
-    """All kinds of arrays: bands, ids of both widths, removed rows, a tail with a replaced code."""
+    """Return an index with all kinds of arrays: bands, ids of both widths, removed rows, a tail."""
     golden = Golden(20, "little", bands=3, band_bits=4)
     wide = 2**40 + some_order("wide", 70)
     golden.add(some_codes("first", 70, 20, "little"), wide)
@@ -105,7 +105,7 @@ def banded() -> Golden:
 
 
 def plain() -> Golden:
-    """Ids that are counted and not stored, in two blocks."""
+    """Return an index of two blocks with consecutive ids, which are not stored."""
     golden = Golden(64, "big")
     ids = np.arange(1000, 1033)
     golden.add(some_bytes("plain", 33 * 8).reshape(33, 8), ids)
@@ -113,7 +113,7 @@ def plain() -> Golden:
 
 
 def empty() -> Golden:
-    """Options, and ids that were used once."""
+    """Return an empty index with options and with ids that were used once."""
     golden = Golden(12, "big", bands=2, band_bits=5, memory_limit=10**6)
     golden.add(some_codes("empty", 4, 12, "big"))
     golden.remove([0, 1, 2, 3])
@@ -121,13 +121,13 @@ def empty() -> Golden:
 
 
 def some_numbers(seed: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Numbers from -5 to 4.75 with few digits: every sum of their products is exact."""
+    """Return numbers from -5 to 4.75 with few digits: every sum of their products is exact."""
     raw = some_bytes(seed, math.prod(shape)) % 40
     return (raw.astype(np.float64) / 4 - 5).reshape(shape)
 
 
-def learned(estimator: AnyEstimator, seed: str) -> AnyEstimator:
-    """A fitted hasher or weigher with other numbers in the place of those that it has learned."""
+def with_fixed_numbers(estimator: AnyEstimator, seed: str) -> AnyEstimator:
+    """Replace the learned numbers of a fitted hasher or weigher by reproducible ones."""
     for number, name in enumerate(estimator._sizes()):
         setattr(estimator, name, some_numbers(f"{seed} {number}", getattr(estimator, name).shape))
     return estimator
@@ -141,12 +141,12 @@ def vector_content(
     metric: Metric = "euclidean",
     rerank: VectorDtype | None = None,
 ) -> VectorContent:
-    """A vector index in parts, with bands, and with rows that were removed."""
+    """Return the content of a vector index with several segments, bands and removed rows."""
     X = some_numbers(name, (90, N_FEATURES))  # noqa: N806
     if metric == "cosine":
         X /= np.sqrt((X**2).sum(axis=1, keepdims=True))  # noqa: N806
-    hasher = learned(hasher.fit(X), f"{name} hasher")
-    weigher = learned(weigher.fit(hasher.project(X)), f"{name} weigher")
+    hasher = with_fixed_numbers(hasher.fit(X), f"{name} hasher")
+    weigher = with_fixed_numbers(weigher.fit(hasher.project(X)), f"{name} weigher")
     index = bitweigh.Index(hasher.n_bits_, bitorder=hasher.bitorder, bands=2, band_bits=3)
     index._policy.tail_rows = 20
     index.add(hasher.transform(X[:60]), some_order(name, 60))
@@ -156,12 +156,12 @@ def vector_content(
     index.remove(index.ids[rows:])
     ids = index.ids
     row_of = np.argsort(np.concatenate([some_order(name, 60), np.arange(60, 90)]))
-    kept = None if rerank is None else [X[row_of[ids]].astype(rerank)]
-    return VectorContent(index._content(), hasher, weigher, metric, rerank, 5, ids, kept)
+    stored = None if rerank is None else [X[row_of[ids]].astype(rerank)]
+    return VectorContent(index._content(), hasher, weigher, metric, rerank, 5, ids, stored)
 
 
 def vector_contents() -> dict[str, VectorContent]:
-    """Hashers, weighers and metrics of several kinds, vectors kept or not, and none at all."""
+    """Return vector indexes with various hashers, weighers, metrics and rerank; one is empty."""
     lsh, itq = LSH(16, bitorder="little"), ITQ(9, n_rounds=2)
     lower = Asym("lower_bound")
     return {
@@ -173,7 +173,7 @@ def vector_contents() -> dict[str, VectorContent]:
 
 
 def expected_vectors(folder: Path, content: VectorContent) -> dict[str, Any]:
-    """What a reader must find in a folder, and the answers that it must give."""
+    """Return what a reader must find in a folder, and the answers that it must give."""
     index = bitweigh.VectorIndex.load(folder)
     queries = some_numbers("queries", (QUERIES, N_FEATURES))
     distances, ids = index.search(queries, 5)
@@ -195,18 +195,18 @@ def expected_vectors(folder: Path, content: VectorContent) -> dict[str, Any]:
 
 
 def write_expected(folder: Path, expected: dict[str, Any]) -> None:
-    """Write what a folder must hold beside it."""
+    """Write the expected content of a folder beside it."""
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
 def write(folder: Path) -> None:
-    """Write all of them, each with what it must hold beside it."""
+    """Write all golden folders, each with its expected content beside it."""
     indexes = folder / f"format-{INDEX.versions[-1]}"
-    for make in (banded, plain, empty):
-        golden = make()
+    for build in (banded, plain, empty):
+        golden = build()
         golden.index.verify()
-        golden.index.save(indexes / make.__name__ / "index")
-        write_expected(indexes / make.__name__, golden.expected())
+        golden.index.save(indexes / build.__name__ / "index")
+        write_expected(indexes / build.__name__, golden.expected())
     vectors = folder / f"vectors-{VECTORS.versions[-1]}"
     for name, content in vector_contents().items():
         vector_files.save(content, vectors / name / "index")

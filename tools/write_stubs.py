@@ -1,7 +1,7 @@
 """Write the type stubs of the compiled modules: `python tools/write_stubs.py [FOLDER]`.
 
-The stubs are checked in, so that type checkers see them without a build; a test fails when one is
-stale.
+The stubs are checked in, so that type checkers see them without a build; a test fails if they are
+out of date.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ DEFAULT = Path(__file__).parent.parent / "src" / "bitweigh"
 
 
 def stub_text(name: str) -> str:
-    """The stub of a compiled module of the installed bitweigh."""
+    """Return the stub of a compiled module of the installed bitweigh."""
     module = importlib.import_module(f"bitweigh.{name}")
     generator = StubGen(module)
     generator.put(module)
     text = generator.get()
-    # The version is whatever was built; the generator does not look into tuples.
+    # The version changes with each build; the generator does not see the element type of tuples.
     text = re.sub(r"^version: str = .*$", "version: str", text, flags=re.MULTILINE)
     return text.replace("counter_names: tuple = ...", "counter_names: tuple[str, ...] = ...")
 

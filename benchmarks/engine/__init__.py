@@ -1,4 +1,4 @@
-"""The engine by its own clock: what the comparison with peers by wall clock does not tell.
+"""Measurements of the engine by its own clock, beyond the comparison with peers by wall clock.
 
 ``python -m benchmarks.engine`` from the root of the repository; docs/benchmarks.md has the results.
 """

@@ -25,7 +25,7 @@ SECTIONS: dict[str, Callable[[Settings, Display], Report]] = {
 
 
 def main() -> None:
-    """Measure the sections one after the other; each is written as soon as it is there."""
+    """Measure the sections one after the other; write each as soon as it is done."""
     arguments = _parser().parse_args()
     chosen = arguments.sections or list(SECTIONS)
     settings = Settings(arguments.rows, arguments.rounds, arguments.data)
@@ -34,14 +34,14 @@ def main() -> None:
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     for name in chosen:
         with Progress(*columns, console=console, auto_refresh=False, transient=True) as progress:
-            own = SECTIONS[name](settings, Display(progress))
+            section = SECTIONS[name](settings, Display(progress))
         if arguments.out is not None:
-            _save(arguments.out, name, {"machine": facts, "figures": own.figures})
-        text = f"{report.machine_list(facts)}\n\n{own.markdown}"
+            _save(arguments.out, name, {"machine": facts, "figures": section.figures})
+        text = f"{report.machine_list(facts)}\n\n{section.markdown}"
         if arguments.markdown is not None:
             report.write_between_markers(arguments.markdown, f"engine-{name}", text)
-            if own.plot is not None:
-                arguments.markdown.with_name(f"{name}.svg").write_text(own.plot)
+            if section.plot is not None:
+                arguments.markdown.with_name(f"{name}.svg").write_text(section.plot)
         console.print(f"## {name}\n\n{text}\n", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -57,10 +57,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECTION",
         help=f"{', '.join(SECTIONS)} (all)",
     )
-    parser.add_argument("--rows", type=_rows, default=10**7, help="most rows (10e6)")
+    parser.add_argument("--rows", type=_rows, default=10**7, help="maximum rows (10e6)")
     parser.add_argument("--rounds", type=_positive, default=7, help="default: 7")
     parser.add_argument("--data", type=Path, help="folder with the real data sets")
-    parser.add_argument("--out", type=Path, help="put the figures into this JSON file")
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
     parser.add_argument("--markdown", type=Path, help="file with the markers of the sections")
     return parser
 
@@ -86,7 +86,7 @@ def _positive(text: str) -> int:
 
 
 def _save(file: Path, name: str, section: dict[str, object]) -> None:
-    """Put a section beside those that are there from other runs."""
+    """Add a section to the file, keeping those of other runs."""
     file.parent.mkdir(parents=True, exist_ok=True)
     everything = json.loads(file.read_text()) if file.exists() else {}
     everything[name] = section

@@ -1,4 +1,4 @@
-"""What surrounds a search: the call from Python, threads, building and memory."""
+"""The costs around a search: the call from Python, threads, building and memory."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ class ThreadFigures(TypedDict):
 
 
 class BuildFigures(TypedDict):
-    """Seconds that it takes to give an index its bands, on one thread and on all."""
+    """Seconds to build the bands of an index, on one thread and on all."""
 
     bands: int
     threads: int
     one_thread: float
     all_threads: float
     argsort: float
-    """Of as many uint64 keys, by NumPy."""
+    """Time of np.argsort of as many uint64 keys as rows."""
     per_band: float
-    """Of one thread, times one argsort."""
+    """Time per band on one thread, divided by that of an argsort."""
     per_band_all_threads: float
 
 
 class MemoryFigures(TypedDict):
-    """Bytes a row, by part."""
+    """Bytes per row, by part."""
 
     counted_ids: dict[str, float]
-    """With the ids that an index gives itself."""
+    """With ids assigned by the index."""
     own_ids: dict[str, float]
-    """With ids of the caller's, in no order."""
+    """With the caller's ids, unordered."""
 
 
 class CallFigures(TypedDict):
-    """All of it."""
+    """All figures of this section."""
 
     rows: int
     n_bits: int
@@ -73,7 +73,7 @@ class CallFigures(TypedDict):
 
 
 def run(settings: Settings, display: Display) -> Report:
-    """Everything about one index."""
+    """Measure all of this for one index."""
     codes, costs = load("mixture", ROWS, N_BITS, settings, display)
     display.doing("calls: building")
     index = indexed(codes, N_BITS)
@@ -100,15 +100,15 @@ def run(settings: Settings, display: Display) -> Report:
 
 
 def _call_turn(index: bitweigh.Index, costs: Costs) -> Times:
-    """Of each call what is not the engine's, and what is, (2, nq)."""
+    """Return the microseconds of each call outside and inside the engine, (2, nq)."""
     index.search(costs[-1], K, threads=1, stats=True)
     times = np.empty((2, len(costs)))
     for number, query in enumerate(costs):
         started = time.perf_counter_ns()
         found = index.search(query, K, threads=1, stats=True)
-        taken = time.perf_counter_ns() - started
+        total = time.perf_counter_ns() - started
         engine = nanoseconds(found)
-        times[:, number] = taken - engine, engine
+        times[:, number] = total - engine, engine
     return times / 1e3
 
 
@@ -143,7 +143,7 @@ def _build_figures(codes: Codes, bands: int, rounds: int) -> BuildFigures:
 
 
 def _build_turn(codes: Codes, threads: int) -> Times:
-    """Only the bands: an index that is scanned has none."""
+    """Time the building of bands only."""
     index = bitweigh.Index(N_BITS, bitorder="little", build="manual")
     index.add(codes)
     return _timed(partial(index.build, threads=threads))()
@@ -159,21 +159,21 @@ def _timed(work: Callable[[], object]) -> Turn:
 
 
 def _memory_figures(index: bitweigh.Index, codes: Codes) -> MemoryFigures:
-    own = bitweigh.Index(N_BITS, bitorder="little", build="manual")
-    # Too large for 32 bits.
-    own.add(codes, np.random.default_rng(_SEED).permutation(len(codes)) << 20)
-    own.build()
-    return MemoryFigures(counted_ids=_bytes_a_row(index), own_ids=_bytes_a_row(own))
+    with_ids = bitweigh.Index(N_BITS, bitorder="little", build="manual")
+    # Ids too large for 32 bits.
+    with_ids.add(codes, np.random.default_rng(_SEED).permutation(len(codes)) << 20)
+    with_ids.build()
+    return MemoryFigures(counted_ids=_bytes_per_row(index), own_ids=_bytes_per_row(with_ids))
 
 
-def _bytes_a_row(index: bitweigh.Index) -> dict[str, float]:
+def _bytes_per_row(index: bitweigh.Index) -> dict[str, float]:
     memory = index.memory()
     parts = memory._asdict() | {"total": memory.total}
     return {part: n_bytes / len(index) for part, n_bytes in parts.items()}
 
 
 def markdown(figures: CallFigures) -> str:
-    """Three paragraphs and the table of memory."""
+    """Return three paragraphs and the table of memory."""
     overhead, threads, build = figures["overhead_us"], figures["threads"], figures["build"]
     memory = figures["memory"]
     rows = [

@@ -1,8 +1,8 @@
-"""Measuring in turns, by the engine's clock or by the wall's, and what to make of the times.
+"""Measuring in turns, by the engine's clock or by the wall clock, and statistics of the times.
 
-Machines drift, so whatever is compared takes turns in one process, on one CPU, all with the same
-queries. A turn begins with a query that is not recorded: it brings back into the cache what this
-one needs, and not the one before it.
+Machines drift, so everything that is compared takes turns in one process, on one CPU, all with the
+same queries. A turn begins with a query that is not recorded: it brings back into the cache what
+this turn needs, not the previous one.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 Times: TypeAlias = NDArray[np.float64]
-"""Microseconds, (nq,) of a turn or (rounds, nq)."""
+"""Times in microseconds, (nq,) for a turn or (rounds, nq)."""
 Turn: TypeAlias = Callable[[], Times]
-"""Asks the same queries each time."""
+"""A function that runs the same queries each time and returns their times."""
 _Name = TypeVar("_Name", bound=Hashable)
 
 
 class Spread(TypedDict):
-    """How something differs from query to query."""
+    """The distribution of a figure over queries."""
 
     p50: float
     p99: float
@@ -48,7 +48,7 @@ class Spread(TypedDict):
 
 
 def nanoseconds(result: bitweigh.SearchResult) -> NDArray[np.int64]:
-    """What the engine took, by its own clock; searched with ``stats=True``."""
+    """Return the engine's time by its own clock; the result must have been searched with stats."""
     assert result.stats is not None
     return result.stats.nanoseconds
 
@@ -60,7 +60,7 @@ def engine_turn(
     method: Method = "auto",
     allow: ArrayLike | None = None,
 ) -> Turn:
-    """Searches by single queries, each timed by the engine."""
+    """Return a turn of single-query searches, each timed by the engine."""
 
     def turn() -> Times:
         index.search(costs[-1], k, threads=1, method=method, allow=allow)
@@ -74,7 +74,7 @@ def engine_turn(
 
 
 def wall_turn(ask: Callable[[int], object], queries: int) -> Turn:
-    """Whatever `ask` does with the number of a query, timed from outside."""
+    """Return a turn that times `ask`, called with the number of a query, by the wall clock."""
 
     def turn() -> Times:
         ask(queries - 1)
@@ -91,7 +91,7 @@ def wall_turn(ask: Callable[[int], object], queries: int) -> Turn:
 def take_turns(
     turns: Mapping[_Name, Turn], rounds: int, *, pinned: bool = True
 ) -> dict[_Name, Times]:
-    """All of them, round by round, without garbage collection in between: (rounds, nq) each."""
+    """Run all turns, round by round, without garbage collection; return times (rounds, nq) each."""
     times: dict[_Name, list[Times]] = {name: [] for name in turns}
     gc.collect()
     gc.disable()
@@ -102,12 +102,12 @@ def take_turns(
                     times[name].append(turn())
     finally:
         gc.enable()
-    return {name: np.array(own) for name, own in times.items()}
+    return {name: np.array(rows) for name, rows in times.items()}
 
 
 @contextmanager
 def _on_one_cpu() -> Iterator[None]:
-    """Keep this thread where its caches are, where the system has a way to."""
+    """Pin this thread to one CPU, where the system allows it, so that caches stay warm."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -120,11 +120,11 @@ def _on_one_cpu() -> Iterator[None]:
 
 
 def typical(times: Times) -> float:
-    """Of each query the median over the rounds, of those the mean."""
+    """Return the mean over the queries of each query's median over the rounds."""
     return float(np.median(times, axis=0).mean())
 
 
 def spread_of(values: Times) -> Spread:
-    """Median, 99th percentile and largest; of few values the percentile lies between two."""
+    """Return median, 99th percentile (interpolated) and largest value."""
     p50, p99, largest = np.percentile(values, [50, 99, 100]).tolist()
     return Spread(p50=p50, p99=p99, max=largest)

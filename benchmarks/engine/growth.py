@@ -1,4 +1,4 @@
-"""How the cost of a query grows with the rows: engine, scan and Alg. 2, with fitted exponents."""
+"""The growth of a query's time with the rows: engine, scan and Alg. 2, with fitted exponents."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ N_BITS = 64
 K = 10
 SIZES = (*(step * 10**power for power in range(4, 8) for step in (1, 3)), 10**8)
 ALG2_ROWS = 10_000_000
-"""Its tables take minutes to build for more."""
+"""Maximum rows for Alg. 2: for more, its tables take minutes to build."""
 FITTED_FROM = 100_000
-"""Fewer rows fit into a cache, and what a query costs at any size counts too much."""
-# What the index takes, and what it takes more while it is built.
+"""Minimum rows for the fit: fewer fit into a cache, and fixed costs weigh too much."""
+# Memory of the index, including temporary memory while it is built.
 _BYTES_PER_ROW = 100
 
 
 class Size(Race):
-    """One number of rows."""
+    """The figures for one number of rows."""
 
     rows: int
 
@@ -38,17 +38,17 @@ class GrowthFigures(TypedDict):
 
     sizes: list[Size]
     exponents: dict[str, float | None]
-    """By name of the line; None where there are fewer than two sizes to fit."""
+    """Exponents by name of the line; None if there are fewer than two sizes to fit."""
 
 
 def run(settings: Settings, display: Display) -> Report:
-    """From 10,000 rows to as many as the settings and the memory allow."""
-    most = min(settings.rows, SIZES[-1])
-    held = free_memory() // _BYTES_PER_ROW
-    if held < most:
-        display.say(f"growth: at most {held:,} rows, as many as the free memory holds")
-    largest = max([size for size in SIZES if size <= min(most, held)], default=SIZES[0])
-    # The first rows of the largest set are the smaller ones.
+    """Measure from 10,000 rows to as many as the settings and the memory allow."""
+    max_rows = min(settings.rows, SIZES[-1])
+    fitting = free_memory() // _BYTES_PER_ROW
+    if fitting < max_rows:
+        display.say(f"growth: at most {fitting:,} rows, as many as fit into free memory")
+    largest = max([size for size in SIZES if size <= min(max_rows, fitting)], default=SIZES[0])
+    # The smaller sets are the first rows of the largest.
     codes, costs = load("mixture", largest, N_BITS, settings, display)
     sizes: list[Size] = []
     for n in [size for size in SIZES if size <= len(codes)]:
@@ -72,17 +72,17 @@ def _measure(codes: Codes, costs: Costs, rounds: int) -> Race:
 
 
 def lines_of(sizes: list[Size]) -> dict[str, list[tuple[int, float]]]:
-    """By name: (rows, microseconds)."""
-    alg2 = [(own["rows"], own["alg2_us"]) for own in sizes]
+    """Return the points (rows, microseconds) of each line by name."""
+    alg2 = [(size["rows"], size["alg2_us"]) for size in sizes]
     return {
-        "scan": [(own["rows"], own["scan_us"]) for own in sizes],
+        "scan": [(size["rows"], size["scan_us"]) for size in sizes],
         "Alg. 2": [(rows, us) for rows, us in alg2 if us is not None],
-        "engine": [(own["rows"], own["engine_us"]) for own in sizes],
+        "engine": [(size["rows"], size["engine_us"]) for size in sizes],
     }
 
 
 def exponent(points: Sequence[tuple[int, float]]) -> float | None:
-    """The e of the curve c * rows**e through the larger sizes, by least squares of logarithms."""
+    """Fit c * rows**e to the larger sizes by least squares of logarithms; return e."""
     fitted = [point for point in points if point[0] >= FITTED_FROM]
     if len(fitted) < 2:
         return None
@@ -91,16 +91,16 @@ def exponent(points: Sequence[tuple[int, float]]) -> float | None:
 
 
 def markdown(figures: GrowthFigures, *, with_plot: bool) -> str:
-    """The plot, and a row for each size."""
+    """Return the plot, and a table with a row for each size."""
     rows = [
         [
-            f"{own['rows']:,}",
-            three_digits(own["engine_us"]),
-            three_digits(own["scan_us"]),
-            MISSING if own["alg2_us"] is None else three_digits(own["alg2_us"]),
-            f"{own['scan_us'] / own['engine_us']:.1f}",
+            f"{size['rows']:,}",
+            three_digits(size["engine_us"]),
+            three_digits(size["scan_us"]),
+            MISSING if size["alg2_us"] is None else three_digits(size["alg2_us"]),
+            f"{size['scan_us'] / size['engine_us']:.1f}",
         ]
-        for own in figures["sizes"]
+        for size in figures["sizes"]
     ]
     fitted = figures["exponents"]
     powers = [

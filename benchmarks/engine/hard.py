@@ -1,6 +1,6 @@
-"""What `auto` costs where bands do not help: its time against the scan's, query by query.
+"""The cost of `auto` where bands do not help: its time against the scan's, query by query.
 
-For the k nearest, for everything within a radius, and for the k nearest with every tie.
+Measured for the k nearest, for everything within a radius, and for the k nearest with all ties.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ __all__ = ["Comparison", "HardFigures", "compare", "markdown", "run"]
 _ALL = (1_000, 10_000, 100_000, 1_000_000)
 _ENDS = (10_000, 1_000_000)
 SHAPES: dict[int, tuple[int, ...]] = {64: _ALL, 128: _ENDS, 256: _ENDS, 512: _ALL}
-"""Rows by bits; of a real set at most those that it has."""
+"""Numbers of rows by code length; a real set is limited to the rows it has."""
 WORDS = "word vectors"
 ITQ_BITS = 64
-"""Of word vectors hashed by ITQ too, which takes no more bits than they have dimensions."""
+"""Code length at which word vectors are also hashed by ITQ, which needs as many dimensions."""
 KS = (1, 10, 100, 1000)
 N_QUERIES = 128
 N_RANGES = 48
-"""Fewer queries for these: they may find thousands of rows each."""
+"""Queries for range searches and ties, which may find thousands of rows each."""
 BATCH = 64
 SHORT_US = 20.0
-"""Below this a ratio says little, and a difference more."""
+"""Scans shorter than this are compared by difference, as their ratios say little."""
 _SEED = 4
 _METHODS: tuple[Method, ...] = ("auto", "scan")
 _CHUNK_ROWS = 50_000
@@ -65,11 +65,11 @@ class Comparison(TypedDict):
     auto_us: float
     scan_us: float
     mean_ratio: float
-    """Of those two."""
+    """`auto_us` divided by `scan_us`."""
     ratios: Spread
-    """Of each query's best time with the one and with the other."""
+    """Ratios of each query's best times."""
     most_us: float
-    """By so much `auto` took longer at most, by the same times."""
+    """The largest difference of those best times, `auto` minus scan."""
 
 
 class HardFigures(TypedDict):
@@ -80,13 +80,13 @@ class HardFigures(TypedDict):
     n_bits: int
     k: int
     single: Comparison
-    """A query per call."""
+    """One query per call."""
     batch: Comparison
     """64 queries per call."""
     within: Comparison
     """Everything within the distance of the k-th nearest."""
     ties: Comparison
-    """The k nearest and all that are as far as the last."""
+    """The k nearest and all rows tied with the last."""
 
 
 class _CodeSet(NamedTuple):
@@ -96,24 +96,26 @@ class _CodeSet(NamedTuple):
 
 
 def run(settings: Settings, display: Display) -> Report:
-    """Every set of every shape with every k that it has rows for."""
+    """Measure every set of every shape with every k up to its number of rows."""
     measured = []
     for n_bits, sizes in SHAPES.items():
         for n in sorted({min(n, settings.rows) for n in sizes}):
-            for own in _code_sets(n, n_bits, settings, display):
-                display.doing(f"{own.name}, {len(own.codes):,} x {n_bits} bits: building")
-                index = indexed(own.codes, n_bits)
+            for code_set in _code_sets(n, n_bits, settings, display):
+                display.doing(f"{code_set.name}, {len(code_set.codes):,} x {n_bits} bits: building")
+                index = indexed(code_set.codes, n_bits)
                 for k in KS:
-                    if k <= len(own.codes):
-                        display.doing(f"{own.name}, {len(own.codes):,} x {n_bits} bits, k = {k}")
-                        measured.append(_measure(own, index, k, settings.rounds))
-    if not any(own["data"] == WORDS for own in measured):
+                    if k <= len(code_set.codes):
+                        display.doing(
+                            f"{code_set.name}, {len(code_set.codes):,} x {n_bits} bits, k = {k}"
+                        )
+                        measured.append(_measure(code_set, index, k, settings.rounds))
+    if not any(code_set["data"] == WORDS for code_set in measured):
         display.say(f"hard: without {WORDS}, whose folder --data names")
     return Report(measured, markdown(measured))
 
 
 def _code_sets(n: int, n_bits: int, settings: Settings, display: Display) -> Iterator[_CodeSet]:
-    # The first rows of the largest set are the smaller ones.
+    # The smaller sets are the first rows of the largest.
     codes, costs = load("random", max(_ALL), n_bits, settings, display)
     yield _CodeSet("random bits", codes[:n], costs)
     yield _CodeSet("skewed bits", _skewed(n, n_bits), costs)
@@ -127,7 +129,7 @@ def _code_sets(n: int, n_bits: int, settings: Settings, display: Display) -> Ite
 
 
 def _skewed(n: int, n_bits: int) -> Codes:
-    """Independent bits; of most nearly all rows have the same value."""
+    """Draw independent bits; most have the same value in nearly all rows."""
     rng = np.random.default_rng(_SEED)
     shares = rng.beta(0.3, 0.3, n_bits)
     sizes = [min(_CHUNK_ROWS, n - first) for first in range(0, n, _CHUNK_ROWS)]
@@ -136,13 +138,13 @@ def _skewed(n: int, n_bits: int) -> Codes:
 
 
 def _duplicated(codes: Codes, n: int) -> Codes:
-    """Some 50 rows to a code, of a few codes far more."""
+    """Repeat codes: about 50 rows per code, far more for a few codes."""
     distinct = max(1, n // 50)
     drawn = np.random.default_rng(_SEED).zipf(1.5, n) % distinct
     return np.asarray(codes[:distinct])[drawn]
 
 
-# Of one length at a time: the shapes of a length follow each other, and hashing takes seconds.
+# One length at a time is enough: its shapes are adjacent. Hashing takes seconds.
 @lru_cache(maxsize=2)
 def _words(
     n_bits: int, hasher: HasherName, settings: Settings, display: Display
@@ -150,8 +152,8 @@ def _words(
     return load("glove", None, n_bits, settings, display, hasher)
 
 
-def _measure(own: _CodeSet, index: bitweigh.Index, k: int, rounds: int) -> HardFigures:
-    queries = own.costs[:N_QUERIES]
+def _measure(code_set: _CodeSet, index: bitweigh.Index, k: int, rounds: int) -> HardFigures:
+    queries = code_set.costs[:N_QUERIES]
     single = take_turns(
         {method: engine_turn(index, queries, k, method) for method in _METHODS}, rounds
     )
@@ -165,8 +167,8 @@ def _measure(own: _CodeSet, index: bitweigh.Index, k: int, rounds: int) -> HardF
     )
     ties = take_turns({method: _ties_turn(index, ranges, k, method) for method in _METHODS}, rounds)
     return HardFigures(
-        data=own.name,
-        rows=len(own.codes),
+        data=code_set.name,
+        rows=len(code_set.codes),
         n_bits=index.n_bits,
         k=k,
         single=compare(single["auto"], single["scan"]),
@@ -189,21 +191,21 @@ def _ties_turn(index: bitweigh.Index, costs: Costs, k: int, method: Method) -> T
 
 
 def _batch_turn(index: bitweigh.Index, costs: Costs, k: int, method: Method) -> Turn:
-    """By the engine's clock; queries that were scanned together share the time."""
+    """Return a turn by the engine's clock; queries scanned together share the time."""
 
     def turn() -> Times:
         index.search(costs[-1], k, threads=1, method=method)
         batches = (costs[first : first + BATCH] for first in range(0, len(costs), BATCH))
-        found = (index.search(own, k, threads=1, method=method, stats=True) for own in batches)
+        found = (index.search(batch, k, threads=1, method=method, stats=True) for batch in batches)
         return np.concatenate([nanoseconds(result) for result in found]) / 1e3
 
     return turn
 
 
 def compare(auto: Times, scan: Times) -> Comparison:
-    """Two methods by their times (rounds, nq)."""
+    """Compare two methods by their times (rounds, nq)."""
     auto_us, scan_us = typical(auto), typical(scan)
-    # The best of the rounds: what disturbs a query in one of them is not the method's.
+    # The best round of each query: disturbances in other rounds are not the method's.
     auto_best, scan_best = auto.min(axis=0), scan.min(axis=0)
     return Comparison(
         auto_us=auto_us,
@@ -215,43 +217,48 @@ def compare(auto: Times, scan: Times) -> Comparison:
 
 
 def markdown(measured: list[HardFigures]) -> str:
-    """For single queries and for batches: the worst in words, and a row for each set."""
+    """Return, for each kind of call, the worst case in words and a row for each set."""
     parts = []
     columns = ["data", "codes", "bits", *(f"k = {k}" for k in KS)]
     for title, call in _CALLS:
         rows = []
         for (data, n, n_bits), group in groupby(measured, key=_shape):
-            by_k = {own["k"]: _cell(own[call]) for own in group}
+            by_k = {figures["k"]: _cell(figures[call]) for figures in group}
             rows.append([data, f"{n:,}", str(n_bits), *(by_k.get(k, MISSING) for k in KS)])
-        said = worst_in_words([own[call] for own in measured])
-        parts += [f"{title}: {said}", report.table(columns, rows)]
+        worst = worst_in_words([figures[call] for figures in measured])
+        parts += [f"{title}: {worst}", report.table(columns, rows)]
     return "\n\n".join(parts)
 
 
-def _shape(own: HardFigures) -> tuple[str, int, int]:
-    return own["data"], own["rows"], own["n_bits"]
+def _shape(figures: HardFigures) -> tuple[str, int, int]:
+    return figures["data"], figures["rows"], figures["n_bits"]
 
 
-def _cell(own: Comparison) -> str:
-    numbers = own["mean_ratio"], own["ratios"]["p50"], own["ratios"]["p99"], own["ratios"]["max"]
+def _cell(comparison: Comparison) -> str:
+    numbers = (
+        comparison["mean_ratio"],
+        comparison["ratios"]["p50"],
+        comparison["ratios"]["p99"],
+        comparison["ratios"]["max"],
+    )
     return " / ".join(f"{number:.2f}" for number in numbers)
 
 
 def worst_in_words(cells: list[Comparison]) -> str:
-    """By ratio where the scan takes its time, by difference where it is short."""
-    long = [own for own in cells if own["scan_us"] >= SHORT_US]
-    short = [own for own in cells if own["scan_us"] < SHORT_US]
+    """Describe the worst case: by ratio for long scans, by difference for short ones."""
+    long = [cell for cell in cells if cell["scan_us"] >= SHORT_US]
+    short = [cell for cell in cells if cell["scan_us"] < SHORT_US]
     parts = []
     if long:
-        mean = max(own["mean_ratio"] for own in long)
-        query = max(own["ratios"]["max"] for own in long)
+        mean = max(cell["mean_ratio"] for cell in long)
+        query = max(cell["ratios"]["max"] for cell in long)
         parts.append(
             f"where the scan takes {SHORT_US:.0f} microseconds or more, `auto` takes at most "
             f"{mean:.2f} times as long in the mean and {query:.2f} times for a single query"
         )
     if short:
-        difference = max(own["auto_us"] - own["scan_us"] for own in short)
-        most = max(own["most_us"] for own in short)
+        difference = max(cell["auto_us"] - cell["scan_us"] for cell in short)
+        most = max(cell["most_us"] for cell in short)
         parts.append(
             f"where it takes less, at most {difference:.1f} microseconds longer in the mean and "
             f"{most:.1f} for a single query"

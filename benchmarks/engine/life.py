@@ -1,4 +1,4 @@
-"""What changing, saving and loading an index costs, and what removed rows cost a search."""
+"""The cost of changing, saving and loading an index, and of removed rows in a search."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SEED = 9
 
 
 class RemovedFigures(TypedDict):
-    """A search with some rows removed against one with all of them."""
+    """Times of a search with some rows removed and of one with all rows."""
 
     method: Method
     k: int
@@ -40,21 +40,21 @@ class RemovedFigures(TypedDict):
 
 
 class LifeFigures(TypedDict):
-    """All of it."""
+    """All figures of this section."""
 
     rows: int
     n_bits: int
     remove_us: Spread
-    """Of one row."""
+    """Removing one row."""
     first_remove_us: list[float]
-    """The first after each of several loads."""
+    """The first removal after each of several loads."""
     first_remove_mapped_us: list[float]
     add_us: float
-    """Of one row, in the mean of so many that the tail has become a segment again and again."""
+    """Adding one row: the mean over enough rows for the tail to become a segment many times."""
     add_with_id_us: float
     save_s: float
     save_again_ms: float
-    """After one row was removed."""
+    """Saving after one row was removed."""
     load_s: float
     map_ms: float
     gigabytes: float
@@ -62,7 +62,7 @@ class LifeFigures(TypedDict):
 
 
 def run(settings: Settings, display: Display) -> Report:
-    """Everything about one index."""
+    """Measure all of this for one index."""
     codes, costs = load("mixture", ROWS, N_BITS, settings, display)
     display.doing("life: building")
     index = indexed(codes, N_BITS)
@@ -70,8 +70,8 @@ def run(settings: Settings, display: Display) -> Report:
     display.doing("life: removing and adding")
     changed = index.copy()
     removed = [
-        _us(lambda one=[int(one)]: changed.remove(one))  # type: ignore[misc]
-        for one in rng.choice(len(codes), N_REMOVED, replace=False)
+        _us(lambda ids=[int(id_)]: changed.remove(ids))  # type: ignore[misc]
+        for id_ in rng.choice(len(codes), N_REMOVED, replace=False)
     ]
     added = _adding_us(index.copy(), codes, with_ids=False)
     added_with_ids = _adding_us(index.copy(), codes, with_ids=True)
@@ -102,8 +102,8 @@ def _adding_us(index: bitweigh.Index, codes: Codes, with_ids: bool) -> float:
     ids = [[2**40 + 7 * row] if with_ids else None for row in range(N_ADDED)]
 
     def add() -> None:
-        for piece, own in zip(pieces, ids, strict=True):
-            index.add(piece, own)
+        for piece, piece_ids in zip(pieces, ids, strict=True):
+            index.add(piece, piece_ids)
 
     return _us(add) / N_ADDED
 
@@ -156,18 +156,18 @@ def _searching(
 
 
 def markdown(figures: LifeFigures) -> str:
-    """Three paragraphs and the table of searches."""
-    first = ", ".join(f"{one:.0f}" for one in figures["first_remove_us"])
-    mapped = ", ".join(f"{one:.0f}" for one in figures["first_remove_mapped_us"])
+    """Return three paragraphs and the table of searches."""
+    first = ", ".join(f"{us:.0f}" for us in figures["first_remove_us"])
+    mapped = ", ".join(f"{us:.0f}" for us in figures["first_remove_mapped_us"])
     rows = [
         [
-            own["method"],
-            str(own["k"]),
-            f"{own['all_us']:.1f}",
-            f"{own['removed_us']:.1f}",
-            f"{own['ratio']:.2f}",
+            removed["method"],
+            str(removed["k"]),
+            f"{removed['all_us']:.1f}",
+            f"{removed['removed_us']:.1f}",
+            f"{removed['ratio']:.2f}",
         ]
-        for own in figures["removed"]
+        for removed in figures["removed"]
     ]
     table = report.table(["method", "k", "all rows, us", "5 % removed, us", "times as long"], rows)
     return "\n\n".join(

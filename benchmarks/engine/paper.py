@@ -1,4 +1,4 @@
-"""Against the paper's Alg. 2 as printed, at its best number of tables, and against the scan."""
+"""The engine against the paper's Alg. 2 as printed, at its best number of tables, and the scan."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PaperFigures(Race):
 
 
 def run(settings: Settings, display: Display) -> Report:
-    """Every set with every k."""
+    """Measure every set with every k."""
     measured = []
     for kind, n_bits in SETS:
         codes, costs = load(kind, ROWS, n_bits, settings, display)
@@ -39,25 +39,25 @@ def run(settings: Settings, display: Display) -> Report:
         index, tables = indexed(codes, n_bits), alg2_tables(codes, n_bits)
         for k in KS:
             display.doing(f"{kind}, {n_bits} bits, k = {k}")
-            own = race(index, tables, costs, k, settings.rounds)
-            measured.append(PaperFigures(data=kind, rows=len(codes), n_bits=n_bits, k=k, **own))
+            figures = race(index, tables, costs, k, settings.rounds)
+            measured.append(PaperFigures(data=kind, rows=len(codes), n_bits=n_bits, k=k, **figures))
     return Report(measured, markdown(measured))
 
 
 def markdown(measured: list[PaperFigures]) -> str:
-    """A row for each set and k."""
+    """Return a table with a row for each set and k."""
     rows = [
         [
-            own["data"],
-            f"{own['rows']:,}",
-            str(own["n_bits"]),
-            str(own["k"]),
-            three_digits(own["engine_us"]),
-            *_other(own["alg2_us"], own["engine_us"]),
-            str(own["tables"] or MISSING),
-            *_other(own["scan_us"], own["engine_us"]),
+            figures["data"],
+            f"{figures['rows']:,}",
+            str(figures["n_bits"]),
+            str(figures["k"]),
+            three_digits(figures["engine_us"]),
+            *_other(figures["alg2_us"], figures["engine_us"]),
+            str(figures["tables"] or MISSING),
+            *_other(figures["scan_us"], figures["engine_us"]),
         ]
-        for own in measured
+        for figures in measured
     ]
     columns = ["data", "codes", "bits", "k", "engine, us", "Alg. 2, us", "Alg. 2 / engine"]
     return report.table([*columns, "tables", "scan, us", "scan / engine"], rows)

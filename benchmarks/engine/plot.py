@@ -1,4 +1,4 @@
-"""The plot of the section growth: time against rows, both in logarithms."""
+"""The plot of the section "growth": time against rows, both on log scales."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def draw(
     exponents: Mapping[str, float | None],
     title: str,
 ) -> str:
-    """SVG with a line of (rows, microseconds) for each name; ImportError without matplotlib."""
+    """Return an SVG with a line of (rows, microseconds) for each name; needs matplotlib."""
 
     def on(figure: Any) -> None:  # noqa: ANN401 matplotlib may be missing
         axes = figure.subplots()

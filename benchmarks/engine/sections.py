@@ -1,4 +1,4 @@
-"""What the sections share: settings, what they show while they work, data, and what they return."""
+"""Code shared by the sections: settings, progress display, data, and reports."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from benchmarks.hashed import Codes, HasherName
 __all__ = ["Codes", "Costs", "Display", "Report", "Settings", "indexed", "load"]
 
 Costs: TypeAlias = NDArray[np.float64]
-"""What a search takes without converting it, (nq, n_bits, 2)."""
+"""Queries (nq, n_bits, 2) in float64, which a search need not convert."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line chose."""
+    """The options of the command line."""
 
     rows: int
-    """No set has more."""
+    """Maximum rows of any set."""
     rounds: int
     data: Path | None
     """Folder of the real data sets."""
 
 
 class Report(NamedTuple):
-    """What a section found out."""
+    """The results of a section."""
 
     figures: object
-    """All of it, for JSON."""
+    """All figures, for JSON."""
     markdown: str
     plot: str | None = None
-    """SVG, which the markdown shows under the section's name."""
+    """An SVG; the markdown refers to it by the section's name."""
 
 
 class Display:
-    """What is being done, on one line; refreshed by hand, as a thread would disturb the timing."""
+    """The current step on one line, refreshed explicitly: a thread would disturb the timing."""
 
     def __init__(self, progress: Progress) -> None:
-        """Begin the line."""
+        """Start the line."""
         self._progress = progress
         self._task = progress.add_task("", total=None)
 
@@ -56,7 +56,7 @@ class Display:
         self._progress.update(self._task, description=what, completed=done, total=of, refresh=True)
 
     def say(self, line: str) -> None:
-        """Leave something on the screen."""
+        """Print a line that stays on the screen."""
         self._progress.console.print(line, soft_wrap=True, highlight=False)
 
 
@@ -68,11 +68,11 @@ def load(
     display: Display,
     hasher: HasherName = "lsh",
 ) -> tuple[Codes, Costs]:
-    """Codes, as many as the settings allow, and 1000 queries; NoDataError without the real data."""
+    """Return as many codes as the settings allow, and 1000 queries; NoDataError if missing."""
     rows = None if n is None else min(n, settings.rows)
     doing = f"{kind}, {n_bits} bits: data"
     display.doing(doing)
-    made = data.load(
+    dataset = data.load(
         kind,
         rows,
         n_bits,
@@ -81,11 +81,11 @@ def load(
         on_chunk=partial(display.doing, doing),
         memory_map=True,
     )
-    return made.codes[: settings.rows], made.costs.astype(np.float64)
+    return dataset.codes[: settings.rows], dataset.costs.astype(np.float64)
 
 
 def indexed(codes: Codes, n_bits: int) -> bitweigh.Index:
-    """An index with all options at their defaults, ready for its first query."""
+    """Return an index with default options, ready for its first query."""
     index = bitweigh.Index(n_bits, bitorder="little", build="manual")
     index.add(codes)
     index.build()

@@ -1,4 +1,4 @@
-"""The other things that can be asked, against the search: iterating, a radius, filters."""
+"""Other kinds of searches compared with plain search: iterating, a radius, filters."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ ITERATED = 10
 KS = (1, 10, 100)
 FILTERED_K = 10
 SHARES = (0.0001, 0.01, 0.5, 0.99)
-# Few rows are named by id, many by a flag for each.
+# Up to this share of rows a filter lists ids; above it, it has a flag per id.
 _NAMED_SHARE = 0.1
 N_QUERIES = 200
-# Making the filter takes longer than most of the searches.
+# Fewer queries: building the filter takes longer than most of the searches.
 N_FILTERED = 50
 _SEED = 11
 
 
 class WallFigures(TypedDict):
-    """Something else than a search and the search that finds the same, by wall clock."""
+    """Wall-clock times of another call and of the search that finds the same rows."""
 
     data: str
     what: str
@@ -42,21 +42,21 @@ class WallFigures(TypedDict):
 
 
 class FilterFigures(TypedDict):
-    """A share of the rows is allowed; by the engine's clock unless it says otherwise."""
+    """Times with a share of the rows allowed, by the engine's clock unless noted."""
 
     data: str
     share: float
     auto_us: float
     scan_us: float
-    """With the same filter."""
+    """A scan with the same filter."""
     unfiltered_us: float
-    """Of a scan."""
+    """A scan without filter."""
     call_us: float
-    """The whole call by wall clock: most of it makes the filter from ids or flags."""
+    """The whole call by wall clock; most of it builds the filter from ids or flags."""
 
 
 class VariantFigures(TypedDict):
-    """All of it."""
+    """All figures of this section."""
 
     rows: int
     n_bits: int
@@ -65,7 +65,7 @@ class VariantFigures(TypedDict):
 
 
 def run(settings: Settings, display: Display) -> Report:
-    """Both sets."""
+    """Measure both sets."""
     figures = VariantFigures(rows=0, n_bits=N_BITS, asked=[], filters=[])
     for kind in SETS:
         codes, costs = load(kind, ROWS, N_BITS, settings, display)
@@ -73,14 +73,14 @@ def run(settings: Settings, display: Display) -> Report:
         display.doing(f"variants, {kind}: building")
         index = indexed(codes, N_BITS)
         display.doing(f"variants, {kind}: iterating and a radius")
-        asked = costs[:N_QUERIES]
-        figures["asked"].append(_iterated(kind, index, asked, settings.rounds))
+        queries = costs[:N_QUERIES]
+        figures["asked"].append(_iterated(kind, index, queries, settings.rounds))
         for k in KS:
-            figures["asked"].append(_within(kind, index, asked, k, settings.rounds))
+            figures["asked"].append(_within(kind, index, queries, k, settings.rounds))
         for share in SHARES:
             display.doing(f"variants, {kind}: {share:.2%} allowed")
-            own = _filtered(kind, index, costs[:N_FILTERED], share, settings.rounds)
-            figures["filters"].append(own)
+            filtered = _filtered(kind, index, costs[:N_FILTERED], share, settings.rounds)
+            figures["filters"].append(filtered)
     return Report(figures, markdown(figures))
 
 
@@ -132,7 +132,7 @@ def _filtered(
 
 
 def allowed(n: int, share: float) -> NDArray[np.int64] | NDArray[np.bool_]:
-    """So many of the ids 0 to n - 1, at least one, drawn evenly."""
+    """Draw a share of the ids 0 to n - 1 uniformly, at least one."""
     ids = np.random.default_rng(_SEED).choice(n, max(1, round(share * n)), replace=False)
     if share <= _NAMED_SHARE:
         return ids
@@ -142,34 +142,34 @@ def allowed(n: int, share: float) -> NDArray[np.int64] | NDArray[np.bool_]:
 
 
 def markdown(figures: VariantFigures) -> str:
-    """A table of what has no engine's clock, and one of filters."""
-    asked = [
+    """Return a table of wall-clock times, and one of filters."""
+    wall_rows = [
         [
-            own["data"],
-            own["what"],
-            three_digits(own["us"]),
-            three_digits(own["search_us"]),
-            f"{own['us'] / own['search_us']:.2f}",
+            entry["data"],
+            entry["what"],
+            three_digits(entry["us"]),
+            three_digits(entry["search_us"]),
+            f"{entry['us'] / entry['search_us']:.2f}",
         ]
-        for own in figures["asked"]
+        for entry in figures["asked"]
     ]
     filters = [
         [
-            own["data"],
-            f"{100 * own['share']:g} %",
-            three_digits(own["auto_us"]),
-            three_digits(own["scan_us"]),
-            f"{own['auto_us'] / own['scan_us']:.2f}",
-            three_digits(own["unfiltered_us"]),
-            f"{own['unfiltered_us'] / own['auto_us']:.1f}",
-            three_digits(own["call_us"]),
+            entry["data"],
+            f"{100 * entry['share']:g} %",
+            three_digits(entry["auto_us"]),
+            three_digits(entry["scan_us"]),
+            f"{entry['auto_us'] / entry['scan_us']:.2f}",
+            three_digits(entry["unfiltered_us"]),
+            f"{entry['unfiltered_us'] / entry['auto_us']:.1f}",
+            three_digits(entry["call_us"]),
         ]
-        for own in figures["filters"]
+        for entry in figures["filters"]
     ]
     return "\n\n".join(
         [
             f"{figures['rows']:,} codes of {figures['n_bits']} bits, by wall clock:",
-            report.table(["data", "asked", "us", "search, us", "ratio"], asked),
+            report.table(["data", "asked", "us", "search, us", "ratio"], wall_rows),
             f"Filters, k = {FILTERED_K}:",
             report.table(
                 [

@@ -1,4 +1,4 @@
-"""The peers: one adapter per file, and here what they have in common.
+"""The peers: one adapter per file, and here their common interface.
 
 Codes and costs are in little bit order, as everywhere in the benchmarks.
 """
@@ -18,11 +18,11 @@ Codes: TypeAlias = NDArray[np.uint8]
 Costs: TypeAlias = NDArray[np.float32]
 Ids: TypeAlias = NDArray[np.int64]
 Query: TypeAlias = NDArray[Any]
-"""Queries in the form that a peer takes."""
+"""Queries in a peer's own form."""
 
 
 class UnavailableError(Exception):
-    """A peer cannot take part; says why."""
+    """A peer cannot take part, with the reason."""
 
 
 class Peer(Protocol):
@@ -30,28 +30,28 @@ class Peer(Protocol):
 
     name: str
     exact: bool
-    """Whether it ranks by the weighted distance itself, in float32 at least."""
+    """Whether the peer ranks by the weighted distance itself, in at least float32."""
 
     def build(self, codes: Codes, n_bits: int) -> None:
-        """Take the codes (n, n_bytes); timed on its own; UnavailableError where it cannot."""
+        """Build from codes (n, n_bytes), timed separately; UnavailableError if impossible."""
 
     def n_bytes(self) -> int | None:
-        """What was built takes so many bytes, codes included; None where that cannot be told."""
+        """Return the memory of what was built in bytes, codes included; None if unknown."""
 
     def prepare(self, costs: Costs) -> Query:
         """Convert costs (nq, n_bits, 2) to the peer's own form of query, not timed."""
 
     def search(self, prepared: Query, k: int) -> Ids:
-        """Row numbers (nq, k) of the nearest codes; this is what is timed."""
+        """Return the row numbers (nq, k) of the nearest codes; this call is timed."""
 
 
 def need_memory(n_bytes: int) -> None:
-    """UnavailableError if half of the free memory is less than that."""
+    """Raise UnavailableError if that is more than half of the free memory."""
     if n_bytes > free_memory() // 2:
         raise UnavailableError(f"needs {n_bytes / 1e9:.1f} GB, too much for the free memory")
 
 
-def need_rows(n: int, most: int, why: str) -> None:
-    """UnavailableError if there are more than `most` rows."""
-    if n > most:
-        raise UnavailableError(f"takes at most {most:,} rows here: {why}")
+def need_rows(n: int, max_rows: int, why: str) -> None:
+    """Raise UnavailableError if there are more than `max_rows` rows."""
+    if n > max_rows:
+        raise UnavailableError(f"takes at most {max_rows:,} rows here: {why}")

@@ -1,4 +1,4 @@
-"""bitweigh's own index as one uses it; its costs are the queries as they are."""
+"""bitweigh's index with default options; costs are its queries."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from benchmarks.peers import Codes, Costs, Ids, Query
 
 
 class Bitweigh:
-    """bitweigh.Index with its bands built and everything else by default; one thread."""
+    """bitweigh.Index with bands and otherwise default options, on one thread."""
 
     name = "bitweigh"
     exact = True
 
     def build(self, codes: Codes, n_bits: int) -> None:
-        """Add the codes, row numbers being the ids, and build the bands."""
+        """Add the codes, with row numbers as ids, and build the bands."""
         self._index = bitweigh.Index(n_bits, bitorder="little", build="manual")
         self._index.add(codes)
         self._index.build(threads=1)
 
     def n_bytes(self) -> int:
-        """As the index tells."""
+        """Return the index's own figure."""
         return self._index.memory().total
 
     def prepare(self, costs: Costs) -> Query:
-        """Nothing to convert."""
+        """Return the costs as they are."""
         return costs
 
     def search(self, prepared: Query, k: int) -> Ids:
-        """One call for all queries."""
+        """Search all queries in one call."""
         return self._index.search(prepared, k, threads=1).ids

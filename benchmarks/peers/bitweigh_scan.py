@@ -18,13 +18,13 @@ class BitweighScan:
         self._index.add(codes)
 
     def n_bytes(self) -> int:
-        """As the index tells."""
+        """Return the index's own figure."""
         return self._index.memory().total
 
     def prepare(self, costs: Costs) -> Query:
-        """Nothing to convert."""
+        """Return the costs as they are."""
         return costs
 
     def search(self, prepared: Query, k: int) -> Ids:
-        """One call for all queries."""
+        """Search all queries in one call."""
         return self._index.search(prepared, k, threads=1, method="scan").ids

@@ -1,4 +1,4 @@
-"""FAISS IndexBinaryFlat: plain Hamming distance, the yardstick without weights."""
+"""FAISS IndexBinaryFlat: plain Hamming distance, the baseline without weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.peers.faiss_pattern_pq import import_faiss
 
 
 class FaissBinaryFlat:
-    """Ranks by the number of bits that differ from the cheapest code: another distance."""
+    """Ranking by the number of bits that differ from the cheapest code: another distance."""
 
     name = "FAISS plain Hamming"
     exact = False
@@ -20,18 +20,18 @@ class FaissBinaryFlat:
         self._index.add(codes)
 
     def n_bytes(self) -> int:
-        """The codes."""
+        """Return the size of the codes."""
         return int(self._index.xb.size())
 
     def prepare(self, costs: Costs) -> Query:
-        """The cheapest code."""
+        """Return the cheapest code of each query."""
         return cheapest_codes(costs)
 
     def search(self, prepared: Query, k: int) -> Ids:
-        """One call for all queries."""
+        """Search all queries in one call."""
         return np.asarray(self._index.search(prepared, k)[1], dtype=np.int64)
 
 
 def cheapest_codes(costs: Costs) -> Query:
-    """The packed codes of least cost: a bit is 1 where that costs less."""
+    """Return the packed codes of least cost: a bit is 1 where that costs less."""
     return np.packbits(costs[:, :, 0] > costs[:, :, 1], axis=1, bitorder="little")

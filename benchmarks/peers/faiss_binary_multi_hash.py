@@ -12,17 +12,17 @@ from benchmarks.peers.faiss_pattern_pq import import_faiss
 
 _MOST_ENTRIES = 3 * 10**7
 _ENTRY_BYTES = 100
-"""Of a row in a table: a node and an array for nearly each of them."""
+"""Bytes of a row in a table: nearly every row has its own node and array."""
 
 
 class FaissBinaryMultiHash:
-    """Ranks near codes by the number of bits that differ from the cheapest: another distance."""
+    """Ranking of near codes by the bits that differ from the cheapest code: another distance."""
 
     name = "FAISS multi-hash, plain Hamming"
     exact = False
 
     def build(self, codes: Codes, n_bits: int) -> None:
-        """Tables over as many bits each as the paper's rule has it."""
+        """Build tables with the number of bits each that the paper's rule gives."""
         tables = max(1, round(n_bits / log2(len(codes))))
         if len(codes) * tables > _MOST_ENTRIES:
             raise UnavailableError(f"{tables} tables of {len(codes):,} rows take long to build")
@@ -31,16 +31,16 @@ class FaissBinaryMultiHash:
         self._index.add(codes)
 
     def n_bytes(self) -> None:
-        """FAISS does not tell."""
+        """Return None: FAISS does not report it."""
 
     def prepare(self, costs: Costs) -> Query:
-        """The cheapest code."""
+        """Return the cheapest code of each query."""
         return cheapest_codes(costs)
 
     def search(self, prepared: Query, k: int) -> Ids:
-        """One call for all queries.
+        """Search all queries in one call.
 
-        So many bits of a key may differ that most of the k nearest by Hamming distance are found.
+        Enough bits of a key may differ to find most of the k nearest by Hamming distance.
         """
         self._index.nflip = 1 if k <= 10 else 2 if k <= 100 else 3
         return np.asarray(self._index.search(prepared, k)[1], dtype=np.int64)

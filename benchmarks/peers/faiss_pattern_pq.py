@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def import_faiss() -> ModuleType:
-    """FAISS with one thread; UnavailableError where it is not installed."""
+    """Import FAISS with one thread; UnavailableError if it is not installed."""
     try:
         module = importlib.import_module("faiss")
     except ImportError:
@@ -32,7 +32,7 @@ def import_faiss() -> ModuleType:
 def pattern_pq(
     module: ModuleType, codes: Codes, n_bits: int, bits_per_part: Literal[4, 8]
 ) -> faiss.IndexPQ:
-    """An IndexPQ of the codes with parts of 4 or 8 bits; neither trained nor encoded."""
+    """Return an IndexPQ of the codes with parts of 4 or 8 bits, without training or encoding."""
     n_parts = n_bits // bits_per_part
     patterns = np.unpackbits(
         np.arange(2**bits_per_part, dtype=np.uint8)[:, np.newaxis],
@@ -50,5 +50,5 @@ def pattern_pq(
 
 
 def inner_product_queries(costs: Costs) -> Query:
-    """Queries q = cost0 - cost1, float32 (nq, n_bits)."""
+    """Return the queries q = cost0 - cost1, float32 (nq, n_bits)."""
     return np.ascontiguousarray(costs[:, :, 0] - costs[:, :, 1])

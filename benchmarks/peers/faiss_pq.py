@@ -1,4 +1,4 @@
-"""FAISS IndexPQ whose centroids are all bit patterns of a byte: this very distance, in float32."""
+"""FAISS IndexPQ whose centroids are all bit patterns of a byte: the same distance, in float32."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class FaissPq:
     exact = True
 
     def build(self, codes: Codes, n_bits: int) -> None:
-        """Hand the packed bytes over as PQ codes."""
+        """Use the packed bytes as PQ codes."""
         self._index = pattern_pq(import_faiss(), codes, n_bits, bits_per_part=8)
 
     def n_bytes(self) -> int:
-        """The codes."""
+        """Return the size of the codes."""
         return int(self._index.codes.size())
 
     def prepare(self, costs: Costs) -> Query:
-        """Queries whose inner product with the bits ranks alike."""
+        """Return queries whose inner product with the bits gives the same ranking."""
         return inner_product_queries(costs)
 
     def search(self, prepared: Query, k: int) -> Ids:
-        """One call for all queries."""
+        """Search all queries in one call."""
         return np.asarray(self._index.search(prepared, k)[1], dtype=np.int64)

@@ -28,20 +28,20 @@ class FaissPqFastScan:
         self._index = fast_scan(import_faiss(), codes, n_bits)
 
     def n_bytes(self) -> int:
-        """The codes, padded to whole blocks."""
+        """Return the size of the codes, padded to whole blocks."""
         return int(self._index.codes.size())
 
     def prepare(self, costs: Costs) -> Query:
-        """Queries whose inner product with the bits ranks alike."""
+        """Return queries whose inner product with the bits gives the same ranking."""
         return inner_product_queries(costs)
 
     def search(self, prepared: Query, k: int) -> Ids:
-        """One call for all queries."""
+        """Search all queries in one call."""
         return np.asarray(self._index.search(prepared, k)[1], dtype=np.int64)
 
 
 def fast_scan(module: ModuleType, codes: Codes, n_bits: int) -> faiss.IndexPQFastScan:
-    """An IndexPQFastScan of the codes."""
+    """Return an IndexPQFastScan of the codes."""
     plain = pattern_pq(module, codes, n_bits, bits_per_part=4)
     index: faiss.IndexPQFastScan = module.IndexPQFastScan(plain, _BLOCK_ROWS)
     return index

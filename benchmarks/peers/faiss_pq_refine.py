@@ -18,7 +18,7 @@ class FaissPqRefine:
     exact = False
 
     def build(self, codes: Codes, n_bits: int) -> None:
-        """Nibbles in blocks for the scan, whole bytes for ranking again."""
+        """Pack nibbles into blocks for the scan, and keep whole bytes for reranking."""
         need_memory(4 * codes.nbytes)
         faiss = import_faiss()
         self._scan = fast_scan(faiss, codes, n_bits)
@@ -26,14 +26,14 @@ class FaissPqRefine:
         self._index = faiss.IndexRefine(self._scan, self._exact)
 
     def n_bytes(self) -> int:
-        """The codes twice."""
+        """Return twice the size of the codes."""
         return int(self._scan.codes.size() + self._exact.codes.size())
 
     def prepare(self, costs: Costs) -> Query:
-        """Queries whose inner product with the bits ranks alike."""
+        """Return queries whose inner product with the bits gives the same ranking."""
         return inner_product_queries(costs)
 
     def search(self, prepared: Query, k: int) -> Ids:
-        """One call for all queries; the shortlist is so long that hardly a neighbour is missed."""
+        """Search all queries in one call, with a shortlist long enough to miss hardly any row."""
         self._index.k_factor = max(2.0, _LEAST_SHORTLIST / k)
         return np.asarray(self._index.search(prepared, k)[1], dtype=np.int64)

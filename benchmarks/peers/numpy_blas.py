@@ -12,7 +12,7 @@ _PIECE_ROWS = 1 << 17
 
 
 class NumpyBlas:
-    """What one writes in NumPy with memory to spare: 32 times that of the codes."""
+    """The NumPy solution with memory to spare: 32 times that of the codes."""
 
     name = "NumPy BLAS"
     exact = True
@@ -28,21 +28,21 @@ class NumpyBlas:
             self._bits[piece] = np.unpackbits(codes[piece], axis=1, bitorder="little")
 
     def n_bytes(self) -> int:
-        """The unpacked bits."""
+        """Return the size of the unpacked bits."""
         return self._bits.nbytes
 
     def prepare(self, costs: Costs) -> Query:
-        """Weights (nq, n_bits): what a set bit adds."""
+        """Return weights (nq, n_bits): what a set bit adds to the distance."""
         return np.ascontiguousarray(costs[:, :, 1] - costs[:, :, 0])
 
     def search(self, prepared: Query, k: int) -> Ids:
-        """All queries together, piece by piece so that the scores stay small."""
+        """Search all queries together, piece by piece to limit the memory of the scores."""
         scores, ids = [], []
         for first in range(0, len(self._bits), _PIECE_ROWS):
             piece = prepared @ self._bits[first : first + _PIECE_ROWS].T
-            nearest = np.stack([smallest(own, k) for own in piece])
+            nearest = np.stack([smallest(scores, k) for scores in piece])
             scores.append(np.take_along_axis(piece, nearest, axis=1))
             ids.append(nearest + first)
         every_score, every_id = np.concatenate(scores, axis=1), np.concatenate(ids, axis=1)
-        best = np.stack([smallest(own, k) for own in every_score])
+        best = np.stack([smallest(scores, k) for scores in every_score])
         return np.take_along_axis(every_id, best, axis=1)

@@ -14,22 +14,22 @@ _BITS_OF_BYTE = np.unpackbits(
 
 
 class NumpyLut:
-    """What one writes in NumPy without unpacking the codes; float32."""
+    """The NumPy solution without unpacking the codes; float32."""
 
     name = "NumPy tables"
     exact = True
 
     def build(self, codes: Codes, n_bits: int) -> None:  # noqa: ARG002
-        """Keep the codes byte plane by byte plane: gathers then read one after the other."""
+        """Store the codes by byte plane, so that gathers read memory in order."""
         need_rows(len(codes), _MOST_ROWS, "a query would take seconds")
         self._planes = np.ascontiguousarray(codes.T)
 
     def n_bytes(self) -> int:
-        """The codes."""
+        """Return the size of the codes."""
         return self._planes.nbytes
 
     def prepare(self, costs: Costs) -> Query:
-        """Nothing to convert; making the tables is part of a search."""
+        """Return the costs as they are; building the tables is part of a search."""
         return costs
 
     def search(self, prepared: Query, k: int) -> Ids:

@@ -9,10 +9,10 @@ from benchmarks.peers import Ids
 
 
 def smallest(scores: NDArray[np.float32], k: int) -> Ids:
-    """Places of the k smallest scores, ascending, equal ones in order of place.
+    """Return the positions of the k smallest scores, ascending, ties by position.
 
-    np.partition is vectorised where np.argpartition is not: the k-th smallest value first and then
-    the places up to it takes two thirds of the time of np.argpartition.
+    np.partition is vectorised where np.argpartition is not: finding the k-th smallest value first,
+    and then the positions up to it, takes two thirds of the time of np.argpartition.
     """
     k = min(k, len(scores))
     worst = np.partition(scores, k - 1)[k - 1]

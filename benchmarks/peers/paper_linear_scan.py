@@ -15,19 +15,19 @@ class PaperLinearScan:
     exact = True
 
     def build(self, codes: Codes, n_bits: int) -> None:  # noqa: ARG002
-        """Keep the codes as they are."""
+        """Store the codes as they are."""
         self._codes = codes
 
     def n_bytes(self) -> int:
-        """The codes."""
+        """Return the size of the codes."""
         return self._codes.nbytes
 
     def prepare(self, costs: Costs) -> Query:
-        """Nothing to convert."""
+        """Return the costs as they are."""
         return costs
 
     def search(self, prepared: Query, k: int) -> Ids:
         """Loop over the queries."""
         return np.stack(
-            [paper.linear_scan(self._codes, own, k, bitorder="little").ids for own in prepared]
+            [paper.linear_scan(self._codes, query, k, bitorder="little").ids for query in prepared]
         )

@@ -7,7 +7,7 @@ from bitweigh import paper
 
 
 class PaperMih(PaperTables):
-    """bitweigh.paper.MIH, which ranks all codes within the radius that has k; not exact."""
+    """bitweigh.paper.MIH, which ranks all codes within the radius that holds k; not exact."""
 
     name = "paper MIH"
     exact = False

@@ -1,4 +1,4 @@
-"""What the paper's methods over hash tables share: which workloads they take, and their size."""
+"""Base class of the paper's methods over hash tables: their limits and their size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bitweigh import paper
 
 _MOST_ROWS = 2 * 10**7
 _ENTRY_BYTES = 20
-"""Of a row in a table, at most, while it is built."""
+"""Maximum bytes of a row in a table while it is built."""
 
 
 class PaperTables:
@@ -25,25 +25,25 @@ class PaperTables:
         self._index = self._method(codes, n_bits, bitorder="little")
 
     def n_bytes(self) -> int:
-        """The copy of the codes, the tables, and a bit for each row met."""
+        """Return the size of the codes' copy, the tables, and a "seen" bit for each row."""
         n, n_bits, m = len(self._index), self._index.n_bits, self._index.m
         widths = [n_bits // m + (table < n_bits % m) for table in range(m)]
         return self._codes_bytes + sum(_table_bytes(n, width) for width in widths) + n // 8
 
     def prepare(self, costs: Costs) -> Query:
-        """Nothing to convert."""
+        """Return the costs as they are."""
         return costs
 
     def search(self, prepared: Query, k: int) -> Ids:
-        """One query after the other."""
+        """Search one query after the other."""
         return np.asarray(self._index.search(prepared, k).ids)
 
 
 def _table_bytes(n: int, width: int) -> int:
-    """Of a table over substrings of `width` bits, as cpp/paper/substring_table.cpp lays it out.
+    """Return the size of a table over `width` bits, as in cpp/paper/substring_table.cpp.
 
-    Numbers of 4 bytes: a directory over the leading bits, a row for each code, and the keys of the
-    rows where the directory does not have all bits.
+    It has 4-byte numbers: a directory over the leading bits, a row for each code, and the keys of
+    the rows if the directory does not cover all bits.
     """
     leading = min(width, max(n.bit_length() + 1, 8))
     return 4 * ((1 << leading) + 1 + n + (n if width > leading else 0))

@@ -1,4 +1,4 @@
-"""What tests of the demo share: a model that needs no package, and documents for it."""
+"""Helpers for tests of the demo: a fake model that needs no package, and documents for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MANNERS = ("quickly", "slowly", "safely", "together", "twice", "quietly", "at ni
 
 
 def words_as_vectors(texts: Sequence[str]) -> Floats:
-    """The sum of a random vector for each word, the same on every machine and in every run."""
+    """Embed texts as the sum of a random vector per word, the same in every run."""
     rows = np.zeros((len(texts), N_DIMS), np.float32)
     for row, text in zip(rows, texts, strict=True):
         for word in text.split():
@@ -29,12 +29,12 @@ FAKE = Model("words 1", words_as_vectors)
 
 
 def sentences() -> list[str]:
-    """512 texts, no two alike."""
+    """Return 512 distinct texts."""
     return [f"{deed} {what} {how}" for deed in DEEDS for what in SUBJECTS for how in MANNERS]
 
 
 def texts_file(folder: Path) -> Path:
-    """A file of all sentences."""
+    """Write a file of all sentences."""
     file = folder / "sentences.txt"
     file.write_text("\n".join(sentences()) + "\n", encoding="utf-8")
     return file

@@ -1,4 +1,4 @@
-"""Small results of a reproduction, made by hand."""
+"""Small hand-written results of a reproduction."""
 
 from __future__ import annotations
 

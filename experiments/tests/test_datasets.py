@@ -1,4 +1,4 @@
-"""Data sets: what a Dataset checks, and rows that need no file."""
+"""Data sets: the checks of Dataset, and generated rows."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_generated_descriptors_are_decided_by_the_seed() -> None:
 
 
 def test_generated_queries_do_not_depend_on_the_number_of_rows() -> None:
-    few, many = (datasets.descriptors(n, 16, n_queries=9) for n in (10, 3000))
-    assert np.array_equal(few.queries, many.queries)
+    small, large = (datasets.descriptors(n, 16, n_queries=9) for n in (10, 3000))
+    assert np.array_equal(small.queries, large.queries)
 
 
 def test_generated_labels_are_those_of_near_rows() -> None:
@@ -60,7 +60,7 @@ def test_generated_labels_are_those_of_near_rows() -> None:
     assert data.labels is not None
     assert data.query_labels is not None
     nearest = euclidean_top(data.base, data.queries, 1)[:, 0]
-    # Of 40 classes: by chance it would be one in 40.
+    # There are 40 classes: chance agreement would be 1 in 40.
     assert (data.labels[nearest] == data.query_labels).mean() > 0.5
 
 

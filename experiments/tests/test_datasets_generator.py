@@ -1,4 +1,4 @@
-"""MixtureGenerator: like the rows it was fitted on, and the same for any n."""
+"""MixtureGenerator: its rows resemble the fitted ones and do not depend on n."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rows = NDArray[np.float32]
 
 
 def clustered(n: int, seed: int, d: int = 32, clusters: int = 150) -> Rows:
-    """Rows of clusters with sizes and full covariances of their own."""
+    """Draw rows of clusters that differ in size and have full covariances."""
     world = np.random.default_rng(7)
     centres = world.standard_normal((clusters, d)) * np.arange(1, d + 1) ** -0.4
     turns = world.standard_normal((clusters, d, d)) * (0.4 / np.sqrt(d))
@@ -30,7 +30,7 @@ def clustered(n: int, seed: int, d: int = 32, clusters: int = 150) -> Rows:
 
 
 def bucket_seen(rows: Rows, middle: Rows, seed: int) -> float:
-    """The mean size of the bucket of a row, with 16 signs of random projections for a key."""
+    """Return the mean bucket size of a row, keyed by the signs of 16 random projections."""
     directions = np.random.default_rng(seed).standard_normal((rows.shape[1], 16), dtype=np.float32)
     bits = np.packbits((rows - middle) @ directions > 0, axis=1)
     sizes = np.bincount(bits.view(np.uint16).reshape(-1)).astype(np.float64)
@@ -38,7 +38,7 @@ def bucket_seen(rows: Rows, middle: Rows, seed: int) -> float:
 
 
 def bucket_gaps(generator: MixtureGenerator, fitted: Rows, held_out: Rows) -> Rows:
-    """How much fuller the buckets of generated rows are, for four hash functions."""
+    """Return how much fuller the buckets of generated rows are, for four hash functions."""
     middle = fitted.mean(axis=0)
     drawn = generator.sample(len(held_out))
     return np.array(
@@ -110,10 +110,10 @@ def test_queries_are_fresh_or_near_rows(fitted: MixtureGenerator) -> None:
     assert near.max() < fresh.mean()
     half = nearest_distances(fitted.queries(200, perturbed=0.5, noise=0.01), base)
     assert np.sum(half < fresh.min()) == 100
-    few = fitted.queries(30, perturbed=1.0, noise=0.0, among=7)
-    assert {row.tobytes() for row in few} <= {row.tobytes() for row in base[:7]}
-    many = fitted.queries(300, perturbed=1.0, noise=0.0, among=3000)
-    assert {row.tobytes() for row in many} <= {row.tobytes() for row in fitted.sample(3000)}
+    among_7 = fitted.queries(30, perturbed=1.0, noise=0.0, among=7)
+    assert {row.tobytes() for row in among_7} <= {row.tobytes() for row in base[:7]}
+    among_3000 = fitted.queries(300, perturbed=1.0, noise=0.0, among=3000)
+    assert {row.tobytes() for row in among_3000} <= {row.tobytes() for row in fitted.sample(3000)}
     assert fitted.queries(0).shape == (0, 32)
 
 
@@ -197,8 +197,8 @@ def test_k_means_finds_clusters_that_are_apart() -> None:
     rows = (100 * truth[:, np.newaxis] + rng.standard_normal((300, 2))).astype(np.float32)
     for seed in range(5):
         members = cluster(rows, 8, 20, np.random.default_rng(seed))
-        for own in range(8):
-            assert len(set(truth[members == own].tolist())) <= 1
+        for label in range(8):
+            assert len(set(truth[members == label].tolist())) <= 1
 
 
 @pytest.mark.parametrize("load", [dsift, dsift512])

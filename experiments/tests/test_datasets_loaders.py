@@ -1,4 +1,4 @@
-"""Data sets: the named loaders on tiny folders in the genuine layout, and the real sets."""
+"""Data sets: the named loaders on tiny folders in the original layout, and the real sets."""
 
 from __future__ import annotations
 
@@ -95,16 +95,16 @@ def test_sift1b(tmp_path: Path) -> None:
 
 
 def test_sift1b_takes_the_neighbours_of_as_many_rows(tmp_path: Path) -> None:
-    """A sparse file of 2,000,001 rows, so that the prefixes have their genuine sizes."""
+    """A sparse file of 2,000,001 rows gives the prefixes their real sizes."""
     write_vecs(tmp_path / "bigann_query.bvecs", some_rows(2, 4))
     for millions in (1, 2, 1000):
         write_vecs(tmp_path / "gnd" / f"idx_{millions}M.ivecs", np.full((2, 1), millions))
     base = np.memmap(tmp_path / "bigann_base.bvecs", np.uint8, "w+", shape=(2_000_001, 8))
     base[:, 0] = 4
     base.flush()
-    for max_rows, known in ((10**6, 1), (2 * 10**6, 2), (10**6 + 1, None), (None, 1000)):
+    for max_rows, expected in ((10**6, 1), (2 * 10**6, 2), (10**6 + 1, None), (None, 1000)):
         neighbours = datasets.sift1b(tmp_path, max_rows=max_rows).neighbours
-        assert (None if neighbours is None else neighbours[0, 0]) == known
+        assert (None if neighbours is None else neighbours[0, 0]) == expected
 
 
 @pytest.mark.parametrize("layout", ["npy", "npz"])
@@ -151,7 +151,7 @@ def test_places205_files_that_are_missing_or_wrong(tmp_path: Path) -> None:
 
 
 def make_dsift(folder: Path, images: int) -> Path:
-    """Descriptors that say in their first two bytes which image they are of, and where."""
+    """Write descriptors whose first two bytes are their image and their position in it."""
     rows = np.zeros((images, 16, 128), dtype=np.uint8)
     rows[:, :, 0] = np.arange(images)[:, np.newaxis]
     rows[:, :, 1] = np.arange(16)
@@ -175,10 +175,10 @@ def test_dsift512_joins_neighbours_of_an_image(tmp_path: Path) -> None:
     data = datasets.dsift512(make_dsift(tmp_path, 50), n_queries=6)
     assert data.queries.shape == (6, 512)
     assert data.base.shape == (48 * 4, 512)
-    image, place = data.base[:, ::128].astype(int), data.base[:, 1::128].astype(int)
+    image, position = data.base[:, ::128].astype(int), data.base[:, 1::128].astype(int)
     assert np.all(image == image[:, :1])
-    assert np.all(place == place[:, :1] + np.arange(4))
-    assert np.all(place[:, 0] % 4 == 0)
+    assert np.all(position == position[:, :1] + np.arange(4))
+    assert np.all(position[:, 0] % 4 == 0)
     assert not set(image[:, 0].tolist()) & set(data.queries[:, 0].tolist())
 
 

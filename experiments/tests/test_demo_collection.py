@@ -1,4 +1,4 @@
-"""The demo's vectors and codes: kept between runs, embedded in the background, compared."""
+"""The demo's vectors and codes: cached between runs, embedded in the background, compared."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from bitweigh_experiments.demo.model import Floats
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows at first, and few at a time."""
+    """Embed few rows at first, and few at a time."""
     monkeypatch.setattr(collection, "FIRST", 100)
     monkeypatch.setattr(collection, "BLOCK", 60)
 
 
 class Gate:
-    """Embeds the first rows at once, the others when it is opened."""
+    """An embedding that returns the first rows at once and the others once it is opened."""
 
     def __init__(self) -> None:
         self.open = threading.Event()
@@ -100,52 +100,52 @@ def test_the_first_rows_can_be_searched_while_the_others_are_embedded() -> None:
     assert not growing.wait(0)
     early = compare.compare(growing, "", query_of(texts[5]), 32, 3)
     assert early.n_rows == 100
-    assert [one.ids[0] for one in early.found] == [5, 5, 5]
+    assert [found.ids[0] for found in early.found] == [5, 5, 5]
     gate.open.set()
     assert growing.wait(30)
     late = compare.compare(growing, "", query_of(texts[400]), 32, 3)
     assert late.n_rows == len(texts)
-    assert [one.ids[0] for one in late.found] == [400, 400, 400]
+    assert [found.ids[0] for found in late.found] == [400, 400, 400]
 
 
 @pytest.mark.usefixtures("small")
 def test_all_is_kept_once_and_answers_are_the_same_with_what_was_kept() -> None:
     texts = sentences()
-    kept: list[np.ndarray] = []
-    fresh = Collection(texts, words_as_vectors, 32, keep=kept.append)
+    stored: list[np.ndarray] = []
+    fresh = Collection(texts, words_as_vectors, 32, store=stored.append)
     fresh.start()
     assert fresh.wait(30)
-    (halves,) = kept
+    (halves,) = stored
     assert halves.dtype == np.float16
     assert halves.shape == (len(texts), N_DIMS)
 
     def never(_: Sequence[str]) -> Floats:
         raise AssertionError
 
-    again = Collection(texts, never, 32, kept=halves, keep=kept.append)
+    again = Collection(texts, never, 32, cached=halves, store=stored.append)
     again.start()
     assert again.wait(30)
-    assert len(kept) == 1
+    assert len(stored) == 1
     np.testing.assert_array_equal(again.vectors, fresh.vectors)
-    own = query_of("finds stars at night")
-    for one, other in zip(
-        compare.compare(fresh, "", own, 32, 10).found,
-        compare.compare(again, "", own, 32, 10).found,
+    query = query_of("finds stars at night")
+    for first, second in zip(
+        compare.compare(fresh, "", query, 32, 10).found,
+        compare.compare(again, "", query, 32, 10).found,
         strict=True,
     ):
-        np.testing.assert_array_equal(one.ids, other.ids)
+        np.testing.assert_array_equal(first.ids, second.ids)
 
 
 @pytest.mark.usefixtures("small")
 def test_stopping_ends_the_embedding_and_keeps_nothing() -> None:
     gate = Gate()
-    kept: list[np.ndarray] = []
-    growing = Collection(sentences(), gate, 32, keep=kept.append)
+    stored: list[np.ndarray] = []
+    growing = Collection(sentences(), gate, 32, store=stored.append)
     growing.start()
     threading.Timer(0.05, gate.open.set).start()
     growing.stop()
     assert growing.n_ready < len(growing)
-    assert not kept
+    assert not stored
 
 
 @pytest.mark.usefixtures("small")
@@ -171,8 +171,8 @@ def test_overlap_is_the_share_that_cosine_found_too() -> None:
     shelf = Collection(sentences(), words_as_vectors, 24)
     answer = compare.compare(shelf, "", query_of("counts maps twice"), 24, 10)
     truth = set(answer.found[0].ids.tolist())
-    for one in answer.found:
-        assert one.overlap == len(truth & set(one.ids.tolist())) / 10
+    for found in answer.found:
+        assert found.overlap == len(truth & set(found.ids.tolist())) / 10
     assert answer.found[0].overlap == 1.0
     assert answer.found[2].overlap < 1.0  # else this says little
 
@@ -189,7 +189,7 @@ def test_the_summary_has_a_line_per_way_and_length_and_means_over_queries() -> N
         ("plain Hamming", 40),
     ]
     answers = [compare.compare(shelf, "", vector, 40, 10) for vector in vectors]
-    means = np.mean([[one.overlap for one in answer.found] for answer in answers], axis=0)
+    means = np.mean([[found.overlap for found in answer.found] for answer in answers], axis=0)
     assert [line.overlap for line in summary.lines] == pytest.approx(means)
     assert [line.item_bytes for line in summary.lines] == [4 * N_DIMS, 5, 5]
     assert summary.lines[1].overlap > summary.lines[2].overlap

@@ -1,4 +1,4 @@
-"""The documents of the demo: reading apt's output, the shipped file, a file of one's own."""
+"""The documents of the demo: apt's output, the shipped file, and a file of the user's."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ Description-md5: 99
 
 
 def fake_apt(folder: Path, **programs: str) -> None:
-    """Shell scripts by the names of apt's programs."""
+    """Write shell scripts under the names of apt's programs."""
     for name, script in programs.items():
         file = folder / name.replace("_", "-")
         file.write_text(f"#!/bin/sh\n{script}\n")
@@ -142,14 +142,14 @@ def test_fetching_needs_apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def test_packages_with_the_same_text_count_once() -> None:
     packages = documents.debian_packages(debian.packages_in(DUMP), "debian", "")
-    assert sorted(one.name for one in packages.documents) == ["fdupes", "ktouch"]
+    assert sorted(document.name for document in packages.documents) == ["fdupes", "ktouch"]
 
 
 def test_few_packages_give_way_to_the_shipped_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = [Document(f"p{i}", f"text {i}") for i in range(documents.FEWEST_PACKAGES)]
-    monkeypatch.setattr(debian, "available", lambda: few)
+    packages = [Document(f"p{i}", f"text {i}") for i in range(documents.MIN_PACKAGES)]
+    monkeypatch.setattr(debian, "available", lambda: packages)
     assert documents.choose().kind == "debian"
-    few.pop()
+    packages.pop()
     assert documents.choose().kind == "python"
 
 
@@ -186,7 +186,11 @@ def test_a_file_has_a_document_per_line(tmp_path: Path) -> None:
     file = tmp_path / "mine.txt"
     file.write_text("one  fish\n\n two fish \none fish\nred fish", encoding="utf-8")
     found = documents.choose(file)
-    assert sorted(one.text for one in found.documents) == ["one fish", "red fish", "two fish"]
+    assert sorted(document.text for document in found.documents) == [
+        "one fish",
+        "red fish",
+        "two fish",
+    ]
     assert set(found.queries) == {"one fish", "red fish", "two fish"}
     assert found.documents[0].embedded == found.documents[0].text
 

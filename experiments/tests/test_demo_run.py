@@ -1,4 +1,4 @@
-"""The demo as people see it: tables, prompt, options, what it says when it cannot run."""
+"""The demo as users see it: tables, prompt, options, errors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def printed(width: int) -> tuple[Console, io.StringIO]:
 
 @pytest.fixture
 def demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A file to search, with a model that needs no package and a cache folder of its own."""
+    """A file to search, with a fake model and a temporary cache folder."""
     monkeypatch.setattr(run, "load_model", lambda: FAKE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "100")
@@ -202,7 +202,7 @@ def test_the_end_of_the_input_ends_the_prompt(
     console, out = printed(100)
     settings = run.Settings(n_bits=40, texts=demo)
     assert run.demonstrate(settings, console, FAKE, interactive=True) == 0
-    assert "quer" not in out.getvalue().split("ends.")[1]
+    assert "quer" not in out.getvalue().split("ends the demo.")[1]
 
 
 def test_a_second_run_embeds_the_queries_only(demo: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The experiments use of bitweigh what any user may use: public names of public modules."""
+"""The experiments use only public names of public modules of bitweigh."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCES = sorted(Path(bitweigh_experiments.__file__).parent.rglob("*.py"))
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Every module and name of bitweigh that is imported or named with dots, in full."""
+    """Yield the full name of every bitweigh module or name imported or written with dots."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)

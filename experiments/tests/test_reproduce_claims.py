@@ -1,4 +1,4 @@
-"""The paper's figures, and its claims judged from them and from what a run measured."""
+"""The paper's figures, and its claims judged by them and by the measurements of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bitweigh_experiments.reproduce.results import KS, Ambiguity, Cell, Results
 
 
 def the_paper_but(key: Key, **changes: float) -> Results:
-    """The paper's figures with another one at a setting."""
+    """Return the paper's figures with some changed at one setting."""
     old = PAPER.cell(*key)
     assert old is not None
     cells = [replace(cell, **changes) if cell is old else cell for cell in PAPER.cells]
@@ -22,7 +22,7 @@ def the_paper_but(key: Key, **changes: float) -> Results:
 
 
 def claim(results: Results, begins: str) -> Claim:
-    (found,) = [one for one in claims(results) if one.text.startswith(begins)]
+    (found,) = [claim for claim in claims(results) if claim.text.startswith(begins)]
     return found
 
 
@@ -92,14 +92,14 @@ def test_the_papers_own_figures_have_these_exceptions() -> None:
 
 
 def test_without_measurements_no_claim_is_judged() -> None:
-    assert {(one.holds, one.held, one.of) for one in claims(a_run())} == {(None, 0, 0)}
+    assert {(one.holds, one.n_held, one.n_settings) for one in claims(a_run())} == {(None, 0, 0)}
 
 
 @pytest.mark.parametrize(
     ("begins", "method", "changes", "of"),
     [
-        ("MIWQ has the precision", "MIWQ", {"precision": 0.2530}, 54),
-        ("In the mean over K", "MIH", {"precision": 0.9}, 18),
+        ("MIWQ has the same precision", "MIWQ", {"precision": 0.2530}, 54),
+        ("On average over K", "MIH", {"precision": 0.9}, 18),
         ("Weights help", "Linear Scan", {"precision": 0.2156}, 54),
         ("MIWQ is faster than Linear Scan", "MIWQ", {"ms": 23.06}, 60),
         ("The speed-up of MIWQ falls as K", "MIWQ", {"speed_up": 109.0}, 20),
@@ -110,26 +110,26 @@ def test_one_other_figure_refutes_a_claim(
     begins: str, method: str, changes: dict[str, float], of: int
 ) -> None:
     before = claim(PAPER, begins)
-    assert (before.holds, before.held, before.of) == (True, of, of)
+    assert (before.holds, before.n_held, before.n_settings) == (True, of, of)
     after = claim(the_paper_but((*MAIN, 1, method), **changes), begins)
-    assert (after.holds, after.held, after.of) == (False, of - 1, of)
+    assert (after.holds, after.n_held, after.n_settings) == (False, of - 1, of)
     (exception,) = after.exceptions
     assert exception.startswith("Places205, LSH, Asym, 32 bits")
 
 
 def test_a_claim_that_the_paper_itself_refutes_can_be_refuted_further() -> None:
     by_k = "For each K, MIH"
-    assert (claim(PAPER, by_k).held, claim(PAPER, by_k).of) == (50, 54)
-    assert claim(the_paper_but((*MAIN, 1, "Baseline"), precision=0.9), by_k).held == 49
+    assert (claim(PAPER, by_k).n_held, claim(PAPER, by_k).n_settings) == (50, 54)
+    assert claim(the_paper_but((*MAIN, 1, "Baseline"), precision=0.9), by_k).n_held == 49
     by_bits = "The speed-up of MIWQ falls as codes"
-    assert (claim(PAPER, by_bits).held, claim(PAPER, by_bits).of) == (26, 27)
-    assert claim(the_paper_but((*MAIN, 1, "MIWQ"), speed_up=1.0), by_bits).held == 25
+    assert (claim(PAPER, by_bits).n_held, claim(PAPER, by_bits).n_settings) == (26, 27)
+    assert claim(the_paper_but((*MAIN, 1, "MIWQ"), speed_up=1.0), by_bits).n_held == 25
 
 
 @pytest.mark.parametrize(("ms", "held"), [(52.0, 5), (50.0, 6), (6.0, 5)])
 def test_pqtable_max_heap_must_be_between_the_others(ms: float, held: int) -> None:
     run = the_paper_but(("SIFT1B", "LSH", "Asym", 32, 1, "PQTable_max_heap"), ms=ms)
-    assert claim(run, "PQTable_max_heap is").held == held
+    assert claim(run, "PQTable_max_heap is").n_held == held
 
 
 def test_a_pqtable_that_is_faster_is_an_exception_with_its_times() -> None:
@@ -145,7 +145,7 @@ def test_precisions_are_the_same_within_the_digits_in_print(ties_at_random: floa
         Cell(*MAIN, 1, "Linear Scan", precision=0.25),
         Cell(*MAIN, 1, "MIWQ", precision=0.25 + ties_at_random),
     )
-    assert claim(run, "MIWQ has the precision").holds is True
+    assert claim(run, "MIWQ has the same precision").holds is True
 
 
 def counted(method: str, buckets: float, candidates: float, m: int = 2) -> Cell:
@@ -173,7 +173,7 @@ def test_descending_order_is_judged_at_the_same_number_of_tables(
 def test_weights_resolve_the_ambiguity_only_where_fewer_codes_tie() -> None:
     clear, equal = Ambiguity(*MAIN, 1, 9.0, 1.5), Ambiguity(*MAIN, 10, 2.0, 2.0)
     judged = claim(a_run(ambiguity=[clear, equal]), "Weights resolve")
-    assert (judged.holds, judged.held, judged.of) == (False, 1, 2)
+    assert (judged.holds, judged.n_held, judged.n_settings) == (False, 1, 2)
     assert "1.00 to 6.00 here, no numbers in the paper" in judged.evidence
 
 

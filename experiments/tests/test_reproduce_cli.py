@@ -1,4 +1,4 @@
-"""`bitweigh paper`: what it writes, prints and refuses."""
+"""`bitweigh paper`: the files it writes, its output and its errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_help_has_an_example() -> None:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    """A small run of Table 1, into a folder that is not there yet."""
+    """Run Table 1 at a small size, into a folder that does not exist yet."""
     out = tmp_path_factory.mktemp("cli") / "new" / "results"
     return out, reproduce(*SMALL, "--tables", "1", "--seed", "3", "--out", out)
 
@@ -72,12 +72,14 @@ def test_the_report_names_the_command_that_made_it(done: tuple[Path, Result]) ->
 
 def test_a_run_prints_how_the_claims_fared(done: tuple[Path, Result]) -> None:
     lines = plain(done[1].stderr).splitlines()
-    assert any(line.startswith("   6 of    6  MIWQ has the precision of Linear") for line in lines)
+    assert any(
+        line.startswith("   6 of    6  MIWQ has the same precision as Linear") for line in lines
+    )
 
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
-    """The plans that would be run; nothing is measured."""
+    """Collect the plans that would be run, without measuring anything."""
     seen = []
 
     def no_run(plan: Plan, *_: object) -> Results:
@@ -140,7 +142,7 @@ def test_a_missing_folder_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def error_of(result: Result) -> str:
-    """The one line that a run ends with when it cannot be done."""
+    """Return the one line that a failed run ends with."""
     assert result.exit_code == 1
     assert isinstance(result.exception, SystemExit)
     assert result.stdout == ""

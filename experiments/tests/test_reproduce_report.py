@@ -1,4 +1,4 @@
-"""The report of a reproduction: one page, complete, well-formed, alone, and true to the records."""
+"""The report: one page that is complete, well-formed, self-contained and true to the records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FACTORS = {"Linear Scan": 1.0, "MIH": 50.0, "MIWQ": 40.0, "bitweigh": 20.0}
 
 
 class Page(HTMLParser):
-    """Text, elements and ids of a page; an unbalanced tag is an error."""
+    """The text, elements and ids of a page; an unbalanced tag is an error."""
 
     def __init__(self, content: str) -> None:
         super().__init__()
@@ -64,15 +64,15 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.pieces).split())
 
     def values(self, attribute: str) -> list[str]:
-        return [str(own[attribute]) for _, own in self.elements if attribute in own]
+        return [str(values[attribute]) for _, values in self.elements if attribute in values]
 
 
 def cells_of(role: str, hasher: str, bits: int) -> list[Cell]:
-    made = []
+    cells = []
     for k in (1, 10):
         for method, factor in FACTORS.items():
             ms = bits * k**0.1 / factor
-            made.append(
+            cells.append(
                 Cell(
                     role=role,
                     hasher=hasher,
@@ -89,11 +89,11 @@ def cells_of(role: str, hasher: str, bits: int) -> list[Cell]:
                     candidates=300.0 * k if method in ("MIH", "MIWQ") else None,
                 )
             )
-    return made
+    return cells
 
 
 def make_results() -> Results:
-    """Two sets, two hashers, 32 and 64 bits; ITQ has no 64."""
+    """Return results for two sets, two hashers, 32 and 64 bits; ITQ has only 32."""
     settings = [(role, "LSH", bits) for role in ("Places205", "GIST1M") for bits in (32, 64)]
     settings += [("Places205", "ITQ", 32)]
     return Results(
@@ -110,7 +110,7 @@ def make_results() -> Results:
 
 
 def without(results: Results, field: str, **setting: object) -> Results:
-    """The same without one figure of the cells at a setting."""
+    """Return the results without one field of the cells at a setting."""
     cells = [
         dataclasses.replace(cell, **{field: None})
         if all(getattr(cell, name) == value for name, value in setting.items())
@@ -197,9 +197,9 @@ def test_the_settings_are_told_in_words(tmp_path: Path) -> None:
 def test_every_table_is_on_the_page_with_its_figures(tmp_path: Path) -> None:
     results = make_results()
     text = page_of(results, tmp_path)[1].text
-    made = [*tables(results), *extra_tables(results)]
-    assert len(made) > 5
-    for table in made:
+    shown = [*tables(results), *extra_tables(results)]
+    assert len(shown) > 5
+    for table in shown:
         assert table.title in text
         for row in table.rows:
             assert " ".join((*row.heads, *row.ours)) in text
@@ -217,10 +217,10 @@ def test_every_claim_is_on_the_page_with_its_verdict_in_words(tmp_path: Path) ->
     results = make_results()
     text = page_of(results, tmp_path)[1].text
     for claim in claims(results):
-        count = f" {claim.held} of {claim.of}" if claim.of else ""
+        count = f" {claim.n_held} of {claim.n_settings}" if claim.n_settings else ""
         word = {True: "\u2713 holds", None: "\u2013 not measured"}.get(claim.holds)
         if word is None:
-            few = claim.held >= 0.9 * claim.of
+            few = claim.n_held >= 0.9 * claim.n_settings
             word = "\u223c mostly holds" if few else "\u2717 does not hold"
         assert f"{word}{count} {claim.text} {claim.evidence}" in text
         for exception in claim.exceptions:

@@ -1,4 +1,4 @@
-"""A reproduction, run: what is measured, on which data, and that it holds together."""
+"""A run of the reproduction: what is measured, on which data, and that results are consistent."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def a_plan(*tables: int) -> Plan:
 
 
 def ignore(share: float, doing: str) -> None:
-    """No progress to show."""
+    """Show no progress."""
 
 
 @pytest.fixture(scope="module")
 def shares() -> list[float]:
-    """What `results` has told of its progress."""
+    """The shares that `results` reports as its progress."""
     return []
 
 
@@ -54,7 +54,7 @@ def results(shares: list[float]) -> Results:
 
 @pytest.fixture
 def fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every search takes a microsecond: what is chosen by time is chosen alike in each run."""
+    """Let every search take a microsecond, so that choices by time are the same in each run."""
     for module in (searching, measuring):
         monkeypatch.setattr(module, "seconds_per_query", lambda *_: 1e-6)
 
@@ -201,7 +201,7 @@ def test_itq_leaves_out_codes_with_more_bits_than_dimensions(
 
 
 def too_far(found: SearchResult) -> SearchResult:
-    """An answer with one distance that is slightly wrong."""
+    """Return the answer with one slightly wrong distance."""
     distances = found.distances.copy()
     distances[-1, 0] *= 1 + 1e-9
     return SearchResult(distances, found.ids)
@@ -212,7 +212,7 @@ def test_a_method_that_is_not_exact_is_refused(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Wrong:
-        """The tables of a method, with a wrong answer."""
+        """The tables of a method, with wrong answers."""
 
         def __init__(self, index: Any) -> None:
             self.m = index.m
@@ -224,18 +224,20 @@ def test_a_method_that_is_not_exact_is_refused(
             wrong.stats = found.stats
             return wrong
 
-    def spoiled(one: searching.Method) -> Any:
-        if one.name != method:
-            return one
-        if one.index is not None:
-            return dataclasses.replace(one, index=Wrong(one.index))
-        return dataclasses.replace(one, search=lambda costs, k: too_far(one.search(costs, k)))
+    def spoiled(candidate: searching.Method) -> Any:
+        if candidate.name != method:
+            return candidate
+        if candidate.index is not None:
+            return dataclasses.replace(candidate, index=Wrong(candidate.index))
+        return dataclasses.replace(
+            candidate, search=lambda costs, k: too_far(candidate.search(costs, k))
+        )
 
     best_for = searching.Methods.best_for
 
     def best_but_one(self: searching.Methods, *arguments: Any) -> Any:
         methods, trials = best_for(self, *arguments)
-        return [spoiled(one) for one in methods], trials
+        return [spoiled(candidate) for candidate in methods], trials
 
     scan = paper.linear_scan
     monkeypatch.setattr(searching.Methods, "best_for", best_but_one)
@@ -265,7 +267,7 @@ def write_bigann(folder: Path) -> None:
 
 
 def write_places(folder: Path) -> None:
-    """Two classes of 70 rows, of which 50 become queries."""
+    """Write two classes of 70 rows each, of which 50 become queries."""
     features = some_rows(140, 128).astype(np.float32)
     np.savez(folder / "places205.npz", features=features, labels=np.arange(140) % 2)
 
@@ -276,7 +278,7 @@ def write_places_apart(folder: Path) -> None:
 
 
 def write_dense_sift(folder: Path) -> None:
-    """300 images; a thousand queries are held out before rows are drawn like the others."""
+    """Write 300 images; a thousand queries are held out before the mixture is fitted."""
     np.save(folder / "dsift480k_u8.npy", some_rows(300 * 16, 128).astype(np.uint8))
 
 
@@ -342,7 +344,7 @@ def test_a_quick_run_has_a_hundred_thousand_rows_and_short_codes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[tuple[str, int]] = []
-    told: list[str] = []
+    steps: list[str] = []
 
     def staged_small(role: str, folder: Path | None, scale: Scale) -> Stage:
         assert scale.max_rows == 100_000
@@ -354,12 +356,12 @@ def test_a_quick_run_has_a_hundred_thousand_rows_and_short_codes(
 
     monkeypatch.setattr(running, "set_stage", staged_small)
     monkeypatch.setattr(running, "measure", remember)
-    reproduce(Plan.of(quick=True), lambda _, doing: told.append(doing))
+    reproduce(Plan.of(quick=True), lambda _, doing: steps.append(doing))
     assert set(seen) == {(role, bits) for role in ("Places205", "SIFT1B") for bits in (32, 64)}
     # Steps are named by the data that is measured, not by the set that it stands in for.
-    steps = [one for one in told if " bits" in one]
-    assert len(steps) == len(seen)
-    assert all(one.startswith("generated descriptors") for one in steps)
+    settings = [step for step in steps if " bits" in step]
+    assert len(settings) == len(seen)
+    assert all(setting.startswith("generated descriptors") for setting in settings)
 
 
 def test_the_papers_own_sets_go_before_stand_ins(tmp_path: Path) -> None:

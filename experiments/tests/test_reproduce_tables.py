@@ -1,4 +1,4 @@
-"""The tables and files made from what a run measured."""
+"""The tables and files written from the measurements of a run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bitweigh_experiments.reproduce.results import Ambiguity, Cell, DataFacts, R
 from bitweigh_experiments.reproduce.tables import Table, extra_tables, tables
 
 
-def only(made: list[Table]) -> Table:
-    (table,) = made
+def only(tables_of_run: list[Table]) -> Table:
+    (table,) = tables_of_run
     return table
 
 
@@ -135,7 +135,7 @@ def test_a_table_number_that_the_paper_does_not_have_is_refused() -> None:
             "Precision on CIFAR-10 features (n = 1,025,000; the paper: Places205)",
         ),
         (replace(STAND_IN, n=1_025_000, genuine=True), "Precision on Places205"),
-        (None, "Precision on Places205 (on data of which nothing is known)"),
+        (None, "Precision on Places205 (on unknown data)"),
     ],
 )
 def test_the_title_says_what_differs_from_the_papers_data(

@@ -1,4 +1,4 @@
-"""Checks of arguments: what is wrong is said in one line, with the name of the argument."""
+"""Argument checks that raise one-line errors naming the argument."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import operator
 __all__ = ["as_integer"]
 
 
-def as_integer(value: object, name: str, least: int, most: int) -> int:
-    """An int from anything that is an integer without loss, but not a bool."""
+def as_integer(value: object, name: str, low: int, high: int) -> int:
+    """Return `value` as an int from `low` to `high`; bools and non-integers raise TypeError."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an integer, got {type(value).__name__} {value!r}")
-    number = operator.index(value)
-    if not least <= number <= most:
-        raise ValueError(f"{name} must be from {least} to {most}, got {number}")
-    return number
+    integer = operator.index(value)
+    if not low <= integer <= high:
+        raise ValueError(f"{name} must be from {low} to {high}, got {integer}")
+    return integer

@@ -1,4 +1,4 @@
-"""Facts about the machine and the software that measured figures depend on; no names, no paths."""
+"""Facts about the machine and software that measurements depend on; no host names, no paths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["facts", "output_of", "version_of"]
 
 
 def facts() -> dict[str, str]:
-    """Everything worth telling, in the order in which to print it.
+    """Return all known facts by name, in the order in which to print them.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def facts() -> dict[str, str]:
     True
 
     """
-    known = {
+    values = {
         "CPU": _cpu_model(),
         "CPUs": str(os.cpu_count()),
         "caches": _caches(),
@@ -36,11 +36,11 @@ def facts() -> dict[str, str]:
         "kernel": info().kernel,
         "date": datetime.date.today().isoformat(),
     }
-    return {name: fact for name, fact in known.items() if fact}
+    return {name: value for name, value in values.items() if value}
 
 
 def _memory() -> int:
-    """Bytes of the machine, whoever has them."""
+    """Return the machine's physical memory in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -55,7 +55,7 @@ def _cpu_model() -> str:
 
 
 def _caches() -> str:
-    """Such as "L1d 32K, L1i 32K, L2 1024K, L3 32768K", of the first CPU; empty if unknown."""
+    """Return e.g. "L1d 32K, L1i 32K, L2 1024K, L3 32768K" for the first CPU; empty if unknown."""
     found = []
     for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         try:
@@ -70,7 +70,7 @@ def _caches() -> str:
 
 
 def version_of(package: str) -> str:
-    """The version of an installed package, empty if there is none."""
+    """Return the version of an installed package; empty if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -78,7 +78,7 @@ def version_of(package: str) -> str:
 
 
 def output_of(*command: str, folder: Path | None = None) -> str:
-    """What a command prints, empty if it fails or is missing."""
+    """Return a command's standard output, stripped; empty if it fails or is missing."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     except OSError:

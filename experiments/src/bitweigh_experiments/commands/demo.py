@@ -17,13 +17,15 @@ def demo_command(
         list[str] | None,
         typer.Argument(
             metavar="QUERY",
-            help="What to look for, each in quotes. Without any you are asked, or ten samples are "
-            "taken where nobody can type.",
+            help="What to look for, each in quotes. Without any, the demo asks for queries, or "
+            "uses ten samples if stdin is not a terminal.",
             show_default=False,
         ),
     ] = None,
-    bits: Annotated[int, typer.Option(min=1, max=256, help="Bits of a code.")] = 128,
-    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many to find.")] = 10,
+    bits: Annotated[int, typer.Option(min=1, max=256, help="Code length in bits.")] = 128,
+    k: Annotated[
+        int, typer.Option("-k", min=1, max=1000, help="Number of documents to find.")
+    ] = 10,
     texts: Annotated[
         Path | None,
         typer.Option(
@@ -35,10 +37,12 @@ def demo_command(
     fetch: Annotated[
         bool,
         typer.Option(
-            "--fetch", help="Let apt fetch Debian's long descriptions into a folder of its own."
+            "--fetch", help="Let apt fetch Debian's long descriptions into a separate folder."
         ),
     ] = False,
-    plain: Annotated[bool, typer.Option("--plain", help="No colours and no lines.")] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Print without colours and lines.")
+    ] = False,
 ) -> None:
     """Search real documents by meaning: float cosine, weighted bits and plain Hamming side by side.
 
@@ -49,5 +53,4 @@ def demo_command(
     """
     if texts is not None and fetch:
         raise typer.BadParameter("not together with --texts", param_hint="'--fetch'")
-    asked = tuple(queries or ())
-    raise typer.Exit(run(Settings(asked, bits, k, texts, fetch, plain)))
+    raise typer.Exit(run(Settings(tuple(queries or ()), bits, k, texts, fetch, plain)))

@@ -51,22 +51,22 @@ def reproduce_command(
         typer.Option("--quick", help="Use 100,000 rows and codes of 32 and 64 bits: two minutes."),
     ] = False,
     rows: Annotated[
-        int | None, typer.Option(min=1000, help="Rows to draw, and to cut real sets to.")
+        int | None, typer.Option(min=1000, help="Rows to generate; real sets are cut to this many.")
     ] = None,
-    queries: Annotated[int | None, typer.Option(min=1, help="Queries of each set.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+    queries: Annotated[int | None, typer.Option(min=1, help="Queries per data set.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
 ) -> None:
     """Repeat the paper's tables and figures; write JSON, CSV and an HTML report.
 
-    On one thread. Without --quick it takes an hour or two for a million rows.
+    Runs on one thread. Without --quick it takes an hour or two for a million rows.
 
     Example: bitweigh paper reproduce --quick --out results
     """
     console = Console(stderr=True)
-    plan = Plan.of(data, quick, rows, queries, seed, _numbers(tables))
+    plan = Plan.of(data, quick, rows, queries, seed, _table_numbers(tables))
     try:
         out.mkdir(parents=True, exist_ok=True)
-        results = _measured(plan, console, out / f"{NAME}.json")
+        results = _measure(plan, console, out / f"{NAME}.json")
     except KeyboardInterrupt:
         console.print(f"stopped; {out / NAME}.json has what was measured", soft_wrap=True)
         raise typer.Exit(130) from None
@@ -74,8 +74,8 @@ def reproduce_command(
     write_csv(results, out / f"{NAME}.csv")
     write_report(results, out / f"{NAME}.html")
     for claim in clearest_first(claims(results)):
-        if claim.of:
-            line = f"{claim.held:4} of {claim.of:4}  {claim.text}"
+        if claim.n_settings:
+            line = f"{claim.n_held:4} of {claim.n_settings:4}  {claim.text}"
             console.print(line, highlight=False, soft_wrap=True)
     typer.echo(out / f"{NAME}.html")
 
@@ -86,7 +86,7 @@ def report_command(
         Path, typer.Argument(exists=True, dir_okay=False, help="The JSON file of a run.")
     ],
 ) -> None:
-    """Make the CSV file and the HTML report of a run again, beside its JSON file.
+    """Rewrite the CSV file and the HTML report of a run, beside its JSON file.
 
     Example: bitweigh paper report results/paper-reproduction.json
     """
@@ -99,13 +99,13 @@ def report_command(
     typer.echo(records.with_suffix(".html"))
 
 
-def _measured(plan: Plan, console: Console, file: Path) -> Results:
-    """Run, with a bar that shows the time left; a log gets a line for each step.
+def _measure(plan: Plan, console: Console, file: Path) -> Results:
+    """Run the plan with a progress bar on a terminal, else with a log line for each step.
 
-    The file has what was measured so far, should the run be stopped.
+    After each setting the results so far are saved to `file`, so a stopped run loses little.
     """
 
-    def keep(results: Results) -> None:
+    def save(results: Results) -> None:
         results.save(file)
 
     if not console.is_terminal:
@@ -113,7 +113,7 @@ def _measured(plan: Plan, console: Console, file: Path) -> Results:
         def log(share: float, doing: str) -> None:
             console.print(f"{share:4.0%}  {doing}", soft_wrap=True)
 
-        return reproduce(plan, log, keep)
+        return reproduce(plan, log, save)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -128,11 +128,11 @@ def _measured(plan: Plan, console: Console, file: Path) -> Results:
         def show(share: float, doing: str) -> None:
             bar.update(task, completed=share, description=doing)
 
-        return reproduce(plan, show, keep)
+        return reproduce(plan, show, save)
 
 
-def _numbers(text: str | None) -> frozenset[int] | None:
-    """Table numbers of "1,3-5"."""
+def _table_numbers(text: str | None) -> frozenset[int] | None:
+    """Parse table numbers written like "1,3-5"."""
     if text is None:
         return None
     numbers: set[int] = set()

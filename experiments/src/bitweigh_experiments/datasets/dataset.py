@@ -1,4 +1,4 @@
-"""What a loader returns: rows to search, queries, and what is known of their neighbours."""
+"""The `Dataset` that loaders return: rows to search, queries, and true neighbours if known."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Dataset:
     """Vectors to hash and search, with queries that are not among them.
 
     The parts must fit each other: one dimension, a row of `neighbours` per query, a label per row.
-    The dtype of the vectors is what the files hold: uint8 for SIFT1B, which no memory would hold
-    as float32. Convert batch by batch.
+    The vectors have the dtype of their files: uint8 for SIFT1B, which as float32 would take 512 GB.
+    Convert them batch by batch.
 
     Raises
     ------
@@ -38,19 +38,19 @@ class Dataset:
     """
 
     name: str
-    """what it is, for titles of tables"""
+    """The name of the set, for titles of tables."""
     base: NDArray[Any]
-    """(n, d): the rows to search"""
+    """(n, d): the rows to search."""
     queries: NDArray[Any]
-    """(nq, d)"""
+    """(nq, d): the queries."""
     learn: NDArray[Any] | None = None
-    """(n_learn, d): rows to fit hashers on, neither in `base` nor in `queries`"""
+    """(n_learn, d): rows to fit hashers on, neither in `base` nor in `queries`."""
     neighbours: NDArray[np.integer[Any]] | None = None
-    """(nq, k): rows of `base`, nearest first"""
+    """(nq, k): rows of `base`, nearest first."""
     labels: NDArray[Any] | None = None
-    """(n,): the class of each row of `base`"""
+    """(n,): the class of each row of `base`."""
     query_labels: NDArray[Any] | None = None
-    """(nq,): the class of each query"""
+    """(nq,): the class of each query."""
 
     def __post_init__(self) -> None:
         """Check that the parts fit each other."""
@@ -60,23 +60,23 @@ class Dataset:
                     f"{self.name}: {part} must be (n, d) with the d of base, got {rows.shape} "
                     f"where base is {self.base.shape}"
                 )
-        for part, known, rows in (
+        for part, values, rows in (
             ("neighbours", self.neighbours, self.queries),
             ("labels", self.labels, self.base),
             ("query_labels", self.query_labels, self.queries),
         ):
-            if known is not None and len(known) != len(rows):
-                raise ValueError(f"{self.name}: {part} must be {len(rows)} long, got {len(known)}")
+            if values is not None and len(values) != len(rows):
+                raise ValueError(f"{self.name}: {part} must be {len(rows)} long, got {len(values)}")
         if self.neighbours is not None and self.neighbours.size:
-            least, most = int(self.neighbours.min()), int(self.neighbours.max())
-            if least < 0 or most >= len(self.base):
+            low, high = int(self.neighbours.min()), int(self.neighbours.max())
+            if low < 0 or high >= len(self.base):
                 raise ValueError(
                     f"{self.name}: neighbours must be rows of base, 0 to {len(self.base) - 1}, "
-                    f"got {least} to {most}"
+                    f"got {low} to {high}"
                 )
 
     def __repr__(self) -> str:
-        """The name and the sizes, not the values."""
+        """Return the name and the sizes, without the values."""
         n, d = self.base.shape
         nq = len(self.queries)
         return (

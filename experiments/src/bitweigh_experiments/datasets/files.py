@@ -1,4 +1,4 @@
-"""The files of a data set in a folder that the user has."""
+"""Data set files in a folder supplied by the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 
 def need_files(folder: Path, names: Iterable[str], source: str) -> None:
-    """Raise FileNotFoundError if files are missing: which ones, and where they come from."""
+    """Raise FileNotFoundError naming the missing files and where to get them (`source`)."""
     missing = [name for name in names if not (folder / name).exists()]
     if missing:
         verb = "is" if len(missing) == 1 else "are"

@@ -1,4 +1,4 @@
-"""Lloyd's k-means, seeded: only what the generator needs."""
+"""Seeded k-means by Lloyd's algorithm, limited to what the generator needs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ROWS_AT_ONCE = 8192  # so that the distances to 512 centres stay in cache
 
 
 def cluster(rows: Rows, n_clusters: int, rounds: int, rng: np.random.Generator) -> Ids:
-    """The cluster (n,) of each row, from 0 on, after `rounds` of Lloyd's algorithm.
+    """Return the cluster (n,) of each row, from 0, after at most `rounds` of Lloyd's algorithm.
 
-    It starts from random rows. A cluster that loses all its rows moves to a row that is among the
-    farthest from their centres.
+    It starts from random rows. A cluster that loses all its rows moves to one of the rows farthest
+    from their centres.
     """
     centres = rows[rng.choice(len(rows), n_clusters, replace=False)]
     members, distances = nearest(rows, centres)
@@ -37,24 +37,24 @@ def cluster(rows: Rows, n_clusters: int, rounds: int, rng: np.random.Generator) 
 
 
 def nearest(rows: Rows, centres: Rows) -> tuple[Ids, Rows]:
-    """The nearest centre (n,) of each row, and the squared distance (n,) to it."""
+    """Return the nearest centre (n,) of each row, and the squared distance (n,) to it."""
     members = np.empty(len(rows), dtype=np.int64)
     distances = np.empty(len(rows), dtype=np.float32)
     half_norms = np.square(centres).sum(axis=1) / 2
     for first in range(0, len(rows), _ROWS_AT_ONCE):
-        some = rows[first : first + _ROWS_AT_ONCE]
+        block = rows[first : first + _ROWS_AT_ONCE]
         # |x - c|^2 / 2 less |x|^2 / 2, which is the same for all centres.
-        gaps = half_norms - some @ centres.T
-        own = gaps.argmin(axis=1)
-        members[first : first + len(some)] = own
-        distances[first : first + len(some)] = 2 * gaps[np.arange(len(some)), own] + np.square(
-            some
-        ).sum(axis=1)
+        gaps = half_norms - block @ centres.T
+        closest = gaps.argmin(axis=1)
+        members[first : first + len(block)] = closest
+        distances[first : first + len(block)] = 2 * gaps[
+            np.arange(len(block)), closest
+        ] + np.square(block).sum(axis=1)
     return members, distances
 
 
 def means_by(rows: Rows, members: Ids, n_clusters: int) -> Rows:
-    """The mean (n_clusters, d) of the rows of each cluster, 0 where it has none."""
+    """Return the mean (n_clusters, d) of the rows of each cluster, 0 for an empty one."""
     order = np.argsort(members, kind="stable")
     sizes = np.bincount(members, minlength=n_clusters)
     filled = np.flatnonzero(sizes)

@@ -1,4 +1,4 @@
-"""The data sets of the paper, from a folder that the user has. Nothing is downloaded."""
+"""The paper's data sets, read from a folder supplied by the user. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -138,19 +138,19 @@ def sift1b(folder: PathLike, *, max_rows: int | None = None) -> Dataset:
     Dataset('SIFT1B': 3 rows of 128 uint8, 1 query)
 
     """
-    place = Path(folder)
+    root = Path(folder)
     archives = "bigann_base.bvecs.gz, bigann_query.bvecs.gz and bigann_gnd.tar.gz"
-    need_files(place, ["bigann_base.bvecs", "bigann_query.bvecs"], _TEXMEX.format(archive=archives))
-    base = read(place / "bigann_base.bvecs", max_rows=max_rows)
+    need_files(root, ["bigann_base.bvecs", "bigann_query.bvecs"], _TEXMEX.format(archive=archives))
+    base = read(root / "bigann_base.bvecs", max_rows=max_rows)
     millions = {number * 10**6: number for number in _MILLIONS}
-    known = millions.get(len(base), 1000 if max_rows is None else None)
-    truth = None if known is None else place / "gnd" / f"idx_{known}M.ivecs"
+    truth_millions = millions.get(len(base), 1000 if max_rows is None else None)
+    truth = None if truth_millions is None else root / "gnd" / f"idx_{truth_millions}M.ivecs"
     return Dataset(
         "SIFT1B",
         base,
-        read(place / "bigann_query.bvecs"),
-        learn=_read_if_there(place / "bigann_learn.bvecs"),
-        neighbours=None if truth is None else _read_if_there(truth),
+        read(root / "bigann_query.bvecs"),
+        learn=_read_if_present(root / "bigann_learn.bvecs"),
+        neighbours=None if truth is None else _read_if_present(truth),
     )
 
 
@@ -201,28 +201,28 @@ def places205(
     Dataset('Places205': 24 rows of 128 float32, 6 queries)
 
     """
-    place = Path(folder)
-    both = place / "places205.npz"
+    root = Path(folder)
+    both = root / "places205.npz"
     if both.exists():
         features, labels = read_npz(both, member="features"), read_npz(both, member="labels")
     else:
         need_files(
-            place,
+            root,
             ["places205_features.npy", "places205_labels.npy"],
             "or places205.npz with the arrays 'features' and 'labels'. The paper's features are "
             "not public: take the images from the Places project of MIT CSAIL "
             "(places.csail.mit.edu) and reduce AlexNet's fc7 layer to 128 dimensions by PCA",
         )
-        features = read_npy(place / "places205_features.npy")
-        labels = read_npy(place / "places205_labels.npy")
+        features = read_npy(root / "places205_features.npy")
+        labels = read_npy(root / "places205_labels.npy")
     if features.ndim != 2 or features.shape[1] != _PLACES_DIMENSIONS or features.dtype.kind != "f":
         raise ValueError(
-            f"{place}: the features of Places205 must be floats (n, {_PLACES_DIMENSIONS}), "
+            f"{root}: the features of Places205 must be floats (n, {_PLACES_DIMENSIONS}), "
             f"got {features.dtype} {features.shape}"
         )
     if labels.shape != (len(features),) or labels.dtype.kind not in "iu":
         raise ValueError(
-            f"{place}: the labels of Places205 must be integers ({len(features)},), "
+            f"{root}: the labels of Places205 must be integers ({len(features)},), "
             f"got {labels.dtype} {labels.shape}"
         )
     base, queries = by_class(
@@ -241,17 +241,17 @@ def places205(
 
 
 def _texmex(folder: PathLike, name: str, stem: str, archive: str) -> Dataset:
-    place = Path(folder)
+    root = Path(folder)
     base, queries = f"{stem}_base.fvecs", f"{stem}_query.fvecs"
-    need_files(place, [base, queries], _TEXMEX.format(archive=archive))
+    need_files(root, [base, queries], _TEXMEX.format(archive=archive))
     return Dataset(
         name,
-        read(place / base),
-        read(place / queries),
-        learn=_read_if_there(place / f"{stem}_learn.fvecs"),
-        neighbours=_read_if_there(place / f"{stem}_groundtruth.ivecs"),
+        read(root / base),
+        read(root / queries),
+        learn=_read_if_present(root / f"{stem}_learn.fvecs"),
+        neighbours=_read_if_present(root / f"{stem}_groundtruth.ivecs"),
     )
 
 
-def _read_if_there(file: Path) -> NDArray[Any] | None:
+def _read_if_present(file: Path) -> NDArray[Any] | None:
     return read(file) if file.exists() else None

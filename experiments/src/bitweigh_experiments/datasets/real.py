@@ -1,6 +1,6 @@
-"""Real sets of moderate size that stand in for those of the paper, from a folder that the user has.
+"""Real sets of moderate size that stand in for the paper's, read from a folder of the user's.
 
-They come at their own n, shuffled with a seed, and with queries held out. Nothing is downloaded.
+Each keeps its size, is shuffled with a seed, and has queries held out. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bitweigh_experiments.datasets.splits import as_seed, by_group
 
 __all__ = ["cifar", "dsift", "dsift512", "glove"]
 
-_PER_IMAGE = 16  # descriptors of an image, a grid of 4 x 4 row by row, image by image
+_PER_IMAGE = 16  # descriptors per image: a 4 x 4 grid, row by row
 _JOINED = 4  # descriptors side by side in a row of dsift512: one row of the grid
 
 
@@ -31,7 +31,7 @@ def dsift(folder: PathLike, *, n_queries: int = 1000, seed: int = 0) -> Dataset:
     Parameters
     ----------
     folder : path
-        Holds ``dsift480k_u8.npy``: uint8 ``(n, 128)``, 16 descriptors of an image after another.
+        Holds ``dsift480k_u8.npy``: uint8 ``(n, 128)``, image by image, 16 descriptors each.
     n_queries : int
         Descriptors of held-out images.
     seed : int
@@ -45,7 +45,7 @@ def dsift(folder: PathLike, *, n_queries: int = 1000, seed: int = 0) -> Dataset:
     Raises
     ------
     FileNotFoundError
-        The file is missing; the message says how to make the like.
+        The file is missing; the message says how to create one.
     ValueError
         The file is not what it should be, or has too few rows for the queries.
 
@@ -67,8 +67,8 @@ def dsift(folder: PathLike, *, n_queries: int = 1000, seed: int = 0) -> Dataset:
 def dsift512(folder: PathLike, *, n_queries: int = 1000, seed: int = 0) -> Dataset:
     """Four neighbouring dense SIFT descriptors side by side: 512 dimensions, for 256 bits of ITQ.
 
-    ITQ cannot make more bits than there are dimensions. The 16 descriptors of an image give 4
-    rows, so there are a quarter as many as in `dsift`.
+    ITQ cannot produce more bits than there are dimensions. The 16 descriptors of an image give 4
+    rows, so there are a quarter as many rows as in `dsift`.
 
     Parameters
     ----------
@@ -227,9 +227,8 @@ def _descriptors(folder: PathLike) -> NDArray[Any]:
     need_files(
         Path(folder),
         [name],
-        "save dense SIFT descriptors of any photos with np.save, uint8 (n, 128), 16 of an image "
-        "after another, such as OpenCV makes them of the CIFAR-10 images (Krizhevsky, University "
-        "of Toronto)",
+        "save dense SIFT descriptors of any photos with np.save, uint8 (n, 128), image by image, "
+        "16 each, for example OpenCV's of the CIFAR-10 images (Krizhevsky, University of Toronto)",
     )
     rows = read_npy(Path(folder) / name)
     if rows.dtype != np.uint8 or rows.ndim != 2 or len(rows) % _PER_IMAGE:

@@ -1,7 +1,6 @@
-"""Seeded splits of rows into those to search and those to ask with.
+"""Seeded splits into rows to search and query rows.
 
-Both come out in random order: ties in a distance go to the lowest id, so rows sorted by their label
-would bias precision.
+Both are in random order: ties go to the lowest id, so rows sorted by label would bias precision.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ __all__ = ["as_seed", "by_class", "by_group"]
 
 
 def as_seed(seed: object) -> int:
-    """The seed of a split or a generator."""
+    """Return the seed of a split or a generator as an int from 0 to 2^64 - 1."""
     return as_integer(seed, "seed", 0, 2**64 - 1)
 
 
 def by_group(n: int, group: int, n_queries: int, seed: int) -> tuple[Ids, Ids]:
-    """Rows to search and query rows, where no group has rows in both.
+    """Split n rows into rows to search and query rows; no group has rows in both.
 
-    `group` rows that follow each other belong together, such as the descriptors of an image. As
-    many groups are held out as `n_queries` take; the rest of the last one is in neither part.
+    Each `group` consecutive rows belong together, such as the descriptors of an image. Enough
+    groups are held out for `n_queries`; surplus rows of the held-out groups are in neither part.
     """
     n_groups = n // group
     held_out = -(-n_queries // group)
@@ -44,16 +43,16 @@ def by_group(n: int, group: int, n_queries: int, seed: int) -> tuple[Ids, Ids]:
 def by_class(
     labels: NDArray[np.integer], per_class: int, queries_per_class: int, seed: int
 ) -> tuple[Ids, Ids]:
-    """Rows to search, at most `per_class` of each class, and `queries_per_class` query rows."""
+    """Split into at most `per_class` rows to search and `queries_per_class` queries per class."""
     rng = np.random.default_rng(seed)
     base, queries = [], []
     for label in np.unique(labels):
-        own = rng.permutation(np.flatnonzero(labels == label))
-        if len(own) <= queries_per_class:
+        members = rng.permutation(np.flatnonzero(labels == label))
+        if len(members) <= queries_per_class:
             raise ValueError(
-                f"class {label} has {len(own)} rows, which leaves none beside its "
+                f"class {label} has {len(members)} rows, which leaves none beside its "
                 f"{queries_per_class} queries"
             )
-        queries.append(own[:queries_per_class])
-        base.append(own[queries_per_class : queries_per_class + per_class])
+        queries.append(members[:queries_per_class])
+        base.append(members[queries_per_class : queries_per_class + per_class])
     return rng.permutation(np.concatenate(base)), rng.permutation(np.concatenate(queries))

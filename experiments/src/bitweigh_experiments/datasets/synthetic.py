@@ -1,7 +1,7 @@
-"""Rows like image descriptors that need no file: a seeded mixture of Gaussians.
+"""Rows like image descriptors, generated without any file from a seeded mixture of Gaussians.
 
-What makes real descriptors easier to search than uniform noise is kept: they lie in clusters of
-different sizes and widths, and a few directions hold most of the variance.
+They share what makes real descriptors easier to search than uniform noise: clusters of different
+sizes and widths, and a few directions that hold most of the variance.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _CLUSTERS = 400
 _CLASSES = 40
 # The spread of the i-th direction is i to the power of minus this.
 _DECAY = 0.5
-# Rows lie about their cluster's centre, centres about that of their class, both in the directions
-# above. Widths differ by cluster, by a factor of e to these powers.
+# Rows scatter around their cluster's centre, and centres around that of their class, both along the
+# directions above. Widths differ by cluster: log-normal, with this sigma.
 _WITHIN, _CENTRES, _WIDTHS = 0.8, 0.6, 0.3
 # Values are bytes; some are clipped to 0, as in SIFT.
 _MIDDLE, _UNIT = 40.0, 90.0
@@ -30,7 +30,7 @@ _CHUNK_ROWS = 1 << 14
 def descriptors(
     n: int = 100_000, d: int = 128, *, n_queries: int = 1000, labelled: bool = False, seed: int = 0
 ) -> Dataset:
-    """Generated descriptors, and queries drawn like them.
+    """Generate descriptors, and queries drawn from the same mixture.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def descriptors(
     n_queries : int
         Queries, none of them among the rows.
     labelled : bool
-        Give `labels` and `query_labels`: 40 classes, each of some of the 400 clusters.
+        Include `labels` and `query_labels`: 40 classes, each a subset of the 400 clusters.
     seed : int
-        Decides all rows.
+        Determines all rows.
 
     Returns
     -------
@@ -58,11 +58,11 @@ def descriptors(
 
     """
     rows = as_integer(n, "n", 1, 2**40)
-    asked = as_integer(n_queries, "n_queries", 1, 2**40)
+    query_count = as_integer(n_queries, "n_queries", 1, 2**40)
     mixture = _Mixture(as_integer(d, "d", 1, 2**16), as_seed(seed))
-    # Queries come first, so that they are the same for any n.
-    queries, query_labels = mixture.drawn(asked)
-    base, labels = mixture.drawn(rows)
+    # Queries are drawn first, so that they are the same for any n.
+    queries, query_labels = mixture.draw(query_count)
+    base, labels = mixture.draw(rows)
     if labelled:
         name = "generated descriptors with labels"
         return Dataset(name, base, queries, labels=labels, query_labels=query_labels)
@@ -70,7 +70,7 @@ def descriptors(
 
 
 class _Mixture:
-    """Classes of clusters; rows are drawn one chunk after the other."""
+    """Clusters grouped into classes; rows are drawn chunk by chunk."""
 
     def __init__(self, d: int, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -79,17 +79,17 @@ class _Mixture:
         # Standard normal rows times this are spread along the directions.
         self._directions: NDArray[np.float32] = spreads[:, np.newaxis] * basis
         self._classes = self._rng.integers(0, _CLASSES, _CLUSTERS)
-        of_classes = self._rng.standard_normal((_CLASSES, d), dtype=np.float32)
-        own = self._rng.standard_normal((_CLUSTERS, d), dtype=np.float32)
-        centres = of_classes[self._classes] * np.float32(np.sqrt(1 - _CENTRES**2))
-        self._centres = (centres + np.float32(_CENTRES) * own) @ self._directions
+        class_centres = self._rng.standard_normal((_CLASSES, d), dtype=np.float32)
+        offsets = self._rng.standard_normal((_CLUSTERS, d), dtype=np.float32)
+        centres = class_centres[self._classes] * np.float32(np.sqrt(1 - _CENTRES**2))
+        self._centres = (centres + np.float32(_CENTRES) * offsets) @ self._directions
         self._widths = (_WITHIN * np.exp(_WIDTHS * self._rng.standard_normal(_CLUSTERS))).astype(
             np.float32
         )
         self._ends = np.cumsum(self._rng.dirichlet(np.full(_CLUSTERS, 2.0)))[:-1]
 
-    def drawn(self, n: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Rows (n, d) and their classes (n,)."""
+    def draw(self, n: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the next n rows (n, d) and their classes (n,)."""
         rows = np.empty((n, self._centres.shape[1]), dtype=np.uint8)
         labels = np.empty(n, dtype=np.int64)
         for first in range(0, n, _CHUNK_ROWS):

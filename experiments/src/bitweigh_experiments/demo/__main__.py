@@ -9,7 +9,7 @@ from bitweigh_experiments.demo.run import Settings, run
 
 
 def main() -> int:
-    """Read the queries, run the demo."""
+    """Run the demo with the queries of the command line; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m bitweigh_experiments.demo",
         description="Search real documents by meaning. `bitweigh demo` has more options.",

@@ -1,6 +1,6 @@
 """Three ways to search the same documents: float cosine, weighted bits, plain Hamming distance.
 
-Float cosine is the truth that the others are judged by.
+Float cosine is the ground truth for the other two.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Ids = NDArray[np.int64]
 
 
 class Found(NamedTuple):
-    """What one way to search found."""
+    """The documents that one way to search found."""
 
     way: str
     ids: Ids
     overlap: float
-    """The share of the ids that float cosine found, too."""
+    """The share of the ids that float cosine also found."""
     item_bytes: int
-    """What is searched, per document: the vectors, or all that the index takes."""
+    """Memory per document: of the vectors, or of the whole index."""
     seconds: float
-    """From the embedded query to the ids."""
+    """Time from the embedded query to the ids."""
 
 
 class Answer(NamedTuple):
@@ -67,13 +67,13 @@ class Summary(NamedTuple):
     k: int
     lines: tuple[Line, ...]
     exact: bool
-    """Whether all weighted answers are those of the definition, to the last bit."""
+    """Whether all weighted answers equal those of `bitweigh.reference`, to the last bit."""
 
 
 def compare(collection: Collection, query: str, vector: Floats, n_bits: int, k: int) -> Answer:
-    """Search the documents that are there in all three ways.
+    """Search the ready documents in all three ways.
 
-    `vector`, float32 (d,), is the query embedded, of length 1.
+    `vector`, float32 (d,), is the embedded query, of length 1.
     """
     with collection.growing:
         vectors = collection.vectors[: collection.n_ready]
@@ -97,8 +97,8 @@ def compare(collection: Collection, query: str, vector: Floats, n_bits: int, k: 
 
 
 def cosine_top(vectors: Floats, query: Floats, k: int) -> Ids:
-    """The k rows with the largest inner product, largest first, ties by row."""
-    # On one thread, like the other searches; a matrix product would take all of BLAS's.
+    """Return the k rows with the largest inner product, largest first, ties by row."""
+    # One thread, like the other searches; a matrix product would use all threads of BLAS.
     scores = -np.vecdot(vectors, query)
     near = np.flatnonzero(scores <= np.partition(scores, k - 1)[k - 1])
     top: Ids = near[np.argsort(scores[near], kind="stable")][:k]
@@ -108,22 +108,22 @@ def cosine_top(vectors: Floats, query: Floats, k: int) -> Ids:
 def summarise(
     collection: Collection, queries: Sequence[str], vectors: Floats, n_bits: int, k: int
 ) -> Summary:
-    """Overlap, memory and time over queries, for `n_bits` and the usual lengths of codes.
+    """Measure overlap, memory and time over queries, for `n_bits` and the usual code lengths.
 
-    `vectors`, float32 (nq, d), are the queries embedded, of length 1. The collection must not grow
+    `vectors`, float32 (nq, d), are the embedded queries, of length 1. The collection must not grow
     any more.
     """
     lines: list[Line] = []
     exact = True
     k = min(k, collection.n_ready)
     longest = vectors.shape[1]
-    for bits in sorted({n_bits, *(usual for usual in BITS if usual <= longest)}):
+    for bits in sorted({n_bits, *(length for length in BITS if length <= longest)}):
         answers = [
             compare(collection, query, vector, bits, k)
             for query, vector in zip(queries, vectors, strict=True)
         ]
-        of_bits = [_line(answers, place) for place in range(len(WAYS))]
-        lines += of_bits[1:] if lines else of_bits
+        bit_lines = [_line(answers, way) for way in range(len(WAYS))]
+        lines += bit_lines[1:] if lines else bit_lines  # float cosine does not depend on bits
         exact = exact and _is_exact(collection.hashed(bits), vectors, k)
     return Summary(collection.n_ready, len(queries), k, tuple(lines), exact)
 
@@ -133,7 +133,7 @@ def _plain(hasher: Hasher, vector: Floats) -> NDArray[np.float64]:
 
 
 def _timed(search: Callable[[], Ids]) -> tuple[float, Ids]:
-    """The median of some calls in seconds, and what they return."""
+    """Return the median time of REPEATS calls in seconds, and their result."""
     seconds = []
     for _ in range(REPEATS):
         start = time.perf_counter()
@@ -142,20 +142,20 @@ def _timed(search: Callable[[], Ids]) -> tuple[float, Ids]:
     return float(np.median(seconds)), ids
 
 
-def _line(answers: Sequence[Answer], place: int) -> Line:
-    """One way to search, over all answers."""
-    found = [answer.found[place] for answer in answers]
+def _line(answers: Sequence[Answer], way: int) -> Line:
+    """Summarise WAYS[way] over all answers."""
+    results = [answer.found[way] for answer in answers]
     return Line(
-        found[0].way,
-        answers[0].n_bits if place else None,
-        float(np.mean([one.overlap for one in found])),
-        found[0].item_bytes,
-        1e6 * float(np.median([one.seconds for one in found])),
+        results[0].way,
+        answers[0].n_bits if way else None,
+        float(np.mean([result.overlap for result in results])),
+        results[0].item_bytes,
+        1e6 * float(np.median([result.seconds for result in results])),
     )
 
 
 def _is_exact(hashed: VectorIndex, vectors: Floats, k: int) -> bool:
-    """Whether ids and distances of weighted searches are the definition's, to the last bit."""
+    """Whether weighted searches return the reference's ids and distances, to the last bit."""
     found = hashed.search(vectors, k)
     codes = hashed.index.codes_of(np.arange(len(hashed)))
     expected = reference.search(codes, hashed.costs(vectors), k)

@@ -1,6 +1,6 @@
-"""Descriptions of Debian packages: what apt knows already, or the long ones, which it fetches.
+"""Descriptions of Debian packages: those apt already has, or the long ones, which it fetches.
 
-Nothing here needs root or changes what apt keeps: lists are fetched into a folder of our own.
+Nothing here needs root or changes apt's own files: lists are fetched into a separate folder.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _FIELD = re.compile(
 
 
 def available() -> list[Document]:
-    """The packages that apt knows on this machine; none where there is no apt."""
+    """Return the packages that apt knows on this machine; none without apt."""
     program = shutil.which("apt-cache")
     return [] if program is None else packages_in(_output(program, "dumpavail"))
 
 
 def fetched(folder: Path) -> list[Document]:
-    """Packages with their long descriptions, from lists that apt fetches into a folder."""
+    """Return packages with long descriptions, from lists that apt fetches into `folder`."""
     programs = [shutil.which(name) for name in ("apt-get", "apt-cache")]
     if None in programs:
         raise OSError("--fetch needs apt-get and apt-cache, which this machine does not have")
@@ -46,10 +46,10 @@ def fetched(folder: Path) -> list[Document]:
 
 
 def packages_in(text: str, long: Mapping[str, str] | None = None) -> list[Document]:
-    """The packages in the output of `apt-cache dumpavail`, each once.
+    """Return the packages in the output of `apt-cache dumpavail`, each once.
 
-    Of packages built from one source whose descriptions differ only behind a dash or in brackets,
-    such as "sound editor (documentation)", the first stands for all.
+    Of packages built from one source whose descriptions differ only after a dash or in brackets,
+    such as "sound editor (documentation)", only the first is returned.
 
     Parameters
     ----------
@@ -61,25 +61,25 @@ def packages_in(text: str, long: Mapping[str, str] | None = None) -> list[Docume
 
     """
     found: dict[str, Document] = {}
-    alike = set()
+    seen = set()
     for fields in _stanzas(text):
         name = fields.get("Package", "")
         short = fields.get("Description-en") or fields.get("Description", "")
         section = fields.get("Section", "").rpartition("/")[2]
         if not name or not short or section in UNWANTED or name in found:
             continue
-        whole = (long or {}).get(fields.get("Description-md5", ""), short)
-        line, more = _parts(whole)
+        description = (long or {}).get(fields.get("Description-md5", ""), short)
+        line, more = _parts(description)
         source = fields.get("Source", name).split(" ")[0]
-        kin = source, re.split(r" -+ | \(|[;,] ", line)[0]
-        if kin not in alike:
-            alike.add(kin)
+        family = source, re.split(r" -+ | \(|[;,] ", line)[0]
+        if family not in seen:
+            seen.add(family)
             found[name] = Document(name, line, more)
     return list(found.values())
 
 
 def translations_in(texts: Iterable[str]) -> dict[str, str]:
-    """Whole descriptions by their Description-md5, from apt's Translation-en lists."""
+    """Return whole descriptions by their Description-md5, from apt's Translation-en lists."""
     return {
         fields["Description-md5"]: fields["Description-en"]
         for text in texts
@@ -94,7 +94,7 @@ def _stanzas(text: str) -> Iterator[dict[str, str]]:
 
 
 def _parts(description: str) -> tuple[str, str]:
-    """The first line, and the rest as one line; a line with nothing but a dot is empty."""
+    """Split off the first line; join the rest into one line, without lines of a single dot."""
     first, *rest = description.split("\n")
     return first.strip(), " ".join(line.strip() for line in rest if line.strip() != ".")
 
@@ -102,6 +102,6 @@ def _parts(description: str) -> tuple[str, str]:
 def _output(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
-        raise OSError(f"{Path(command[0]).name} failed: {said[-1]}")
+        errors = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        raise OSError(f"{Path(command[0]).name} failed: {errors[-1]}")
     return done.stdout.decode("utf-8", "replace")

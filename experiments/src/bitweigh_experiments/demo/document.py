@@ -1,4 +1,4 @@
-"""A document: what is shown of it, and what is embedded."""
+"""A document: the text that is shown and the text that is embedded."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ __all__ = ["Document"]
 
 
 class Document(NamedTuple):
-    """One thing that can be found."""
+    """A document that can be found."""
 
     name: str
-    """What it is called; may be empty."""
+    """A short name; may be empty."""
     text: str
-    """One line about it."""
+    """A one-line description."""
     more: str = ""
-    """More about it, not shown."""
+    """Further text, embedded but not shown."""
 
     @property
     def embedded(self) -> str:
-        """What the model reads."""
+        """The text that the model embeds."""
         named = f"{self.name}: {self.text}" if self.name else self.text
         return f"{named} {self.more}" if self.more else named

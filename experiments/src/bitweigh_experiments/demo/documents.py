@@ -1,4 +1,4 @@
-"""The documents that are searched: Debian's packages, the shipped texts, or a file of one's own.
+"""The documents to search: Debian's packages, the shipped texts, or a file of the user's.
 
 Invariant: no two documents of a collection have the same text, and their order is shuffled by a
 fixed seed, so that the first few thousand are a fair sample of all.
@@ -18,25 +18,25 @@ from bitweigh_experiments.demo.document import Document
 
 __all__ = ["Documents", "choose", "debian_packages", "shipped", "texts_of"]
 
-# Fewer packages than this are no archive worth searching: a slim image, or lists never fetched.
-FEWEST_PACKAGES = 3000
+# Fewer packages are not worth searching: a slim image, or package lists were never fetched.
+MIN_PACKAGES = 3000
 SEED = 0
 
 
 class Documents(NamedTuple):
-    """Documents, what they are, and what to ask them."""
+    """Documents with their source and sample queries."""
 
     kind: str
     """A word, part of the name of the cached file."""
     source: str
-    """What they are, for people."""
+    """A description to print."""
     documents: tuple[Document, ...]
     queries: tuple[str, ...]
     """Sample queries."""
 
 
 def choose(texts: Path | None = None, *, fetch_into: Path | None = None) -> Documents:
-    """The documents to search: a file's, else Debian's if there are enough, else the shipped.
+    """Choose the documents to search: a file's, else Debian's if enough, else the shipped ones.
 
     Parameters
     ----------
@@ -50,26 +50,26 @@ def choose(texts: Path | None = None, *, fetch_into: Path | None = None) -> Docu
         return texts_of(texts)
     if fetch_into is not None:
         packages = debian.fetched(fetch_into)
-        if len(packages) < FEWEST_PACKAGES:
+        if len(packages) < MIN_PACKAGES:
             raise ValueError(
-                f"expected at least {FEWEST_PACKAGES} packages from apt, got {len(packages)}"
+                f"expected at least {MIN_PACKAGES} packages from apt, got {len(packages)}"
             )
         return debian_packages(
             packages, "fetched", "descriptions of Debian packages, the long ones"
         )
     packages = debian.available()
-    if len(packages) < FEWEST_PACKAGES:
+    if len(packages) < MIN_PACKAGES:
         return shipped()
     return debian_packages(packages, "debian", "one-line descriptions of Debian packages")
 
 
 def debian_packages(packages: Iterable[Document], kind: str, source: str) -> Documents:
-    """Packages as documents."""
+    """Return packages as documents."""
     return Documents(kind, source, _distinct(packages), samples.DEBIAN)
 
 
 def shipped() -> Documents:
-    """The documents inside the package: summaries from Python's standard library."""
+    """Return the documents shipped in this package: summaries from Python's standard library."""
     text = (resources.files("bitweigh_experiments.demo") / "texts" / "python.txt").read_text(
         encoding="utf-8"
     )
@@ -80,12 +80,12 @@ def shipped() -> Documents:
 
 
 def texts_of(file: Path) -> Documents:
-    """One document per line of a UTF-8 file; the sample queries are some of them."""
+    """Read one document per line of a UTF-8 file; the first few are the sample queries."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{file}: expected UTF-8 text, got another byte at {error.start}"
+            f"{file}: expected UTF-8 text, got an invalid byte at offset {error.start}"
         ) from None
     distinct = _distinct(Document("", " ".join(line.split())) for line in lines)
     if not distinct:
@@ -95,11 +95,11 @@ def texts_of(file: Path) -> Documents:
 
 
 def _distinct(documents: Iterable[Document]) -> tuple[Document, ...]:
-    """Those with a text, the first of each text, shuffled."""
+    """Drop documents without text and repeated texts, and shuffle the rest."""
     first: dict[str, Document] = {}
     for document in documents:
         if document.text:
             first.setdefault(document.text, document)
-    kept = list(first.values())
-    order = np.random.default_rng(SEED).permutation(len(kept))
-    return tuple(kept[place] for place in order)
+    distinct = list(first.values())
+    order = np.random.default_rng(SEED).permutation(len(distinct))
+    return tuple(distinct[number] for number in order)

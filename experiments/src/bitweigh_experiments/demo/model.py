@@ -17,29 +17,29 @@ Floats: TypeAlias = NDArray[np.float32]
 
 
 class Model(NamedTuple):
-    """What turns texts into vectors."""
+    """A model that turns texts into vectors."""
 
     name: str
-    """With its version: embeddings are kept under it."""
+    """Name and version; part of the checksum of cached embeddings."""
     embed: Callable[[Sequence[str]], Floats]
-    """From n texts to (n, d)."""
+    """Maps n texts to vectors (n, d)."""
 
 
 def load_model() -> Model:
-    """The model of 256 dimensions; ImportError says what to install where wordllama is missing."""
+    """Load the 256-dimensional model; ImportError says what to install if wordllama is missing."""
     try:
         wordllama = importlib.import_module("wordllama")
     except ModuleNotFoundError:
         raise ImportError(
             "the demo needs wordllama (Python 3.11 to 3.13): pip install bitweigh-experiments"
         ) from None
-    # Its default cache folder has no model yet and would be filled from the network.
-    own = Path(str(wordllama.__file__)).parent
-    loaded = wordllama.WordLlama.load(cache_dir=own, disable_download=True)
+    # The default cache folder has no model yet and would be filled from the network.
+    package_folder = Path(str(wordllama.__file__)).parent
+    loaded = wordllama.WordLlama.load(cache_dir=package_folder, disable_download=True)
 
     def embed(texts: Sequence[str]) -> Floats:
-        made: Floats = np.asarray(loaded.embed(list(texts)), dtype=np.float32)
-        return made
+        vectors: Floats = np.asarray(loaded.embed(list(texts)), dtype=np.float32)
+        return vectors
 
     version = importlib.metadata.version("wordllama")
     return Model(f"wordllama {version}", embed)

@@ -1,4 +1,4 @@
-"""The course of the demo: documents, embeddings, queries, answers, summary."""
+"""The steps of the demo: documents, embeddings, queries, answers, summary."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Settings", "demonstrate", "run"]
 
-# Seconds after which those who wait are answered with the documents embedded so far.
+# Seconds to wait for embeddings before answering from the documents embedded so far.
 PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What was asked for."""
+    """The options of the demo."""
 
     queries: tuple[str, ...] = ()
-    """None: those that are typed, or sample queries where nobody can type."""
+    """If empty, queries are typed in, or samples are used without a terminal."""
     n_bits: int = 128
     k: int = 10
     texts: Path | None = None
@@ -44,7 +44,10 @@ class Settings:
 
 
 def run(settings: Settings) -> int:
-    """Run the demo; the exit status. ImportError, OSError, ValueError say what cannot be done."""
+    """Run the demo; return the exit status.
+
+    ImportError, OSError and ValueError say what is missing or wrong.
+    """
     console = tables.console_for(settings.plain)
     model = load_model()
     with _one_blas_thread():
@@ -57,36 +60,38 @@ def demonstrate(
     model: Model,
     *,
     interactive: bool,
-    place: Path | None = None,
+    cache_folder: Path | None = None,
 ) -> int:
-    """Run the demo with a model; 1 if an answer was not exact.
+    """Run the demo with a model; return 1 if an answer was not exact, else 0.
 
-    `interactive`: somebody can type queries. `place` is where files are kept, by default the user's
-    cache folder.
+    `interactive` says that queries can be typed in. Files are kept in `cache_folder`, by default
+    `cache.folder()`.
     """
     if not all(query.strip() for query in settings.queries):
         raise ValueError("expected words to look for, got an empty query")
-    place = place or cache.folder()
-    typed = interactive and not settings.queries
+    cache_folder = cache_folder or cache.folder()
+    ask = interactive and not settings.queries
     with console.status("reading the documents"):
-        documents = choose(settings.texts, fetch_into=place / "lists" if settings.fetch else None)
-        collection = _collect(documents, settings, model, place)
+        documents = choose(
+            settings.texts, fetch_into=cache_folder / "lists" if settings.fetch else None
+        )
+        collection = _collect(documents, settings, model, cache_folder)
     try:
         collection.start()
         console.print(f"{tables.counted(len(collection))}: {documents.source}", soft_wrap=True)
-        console.print(f"Embedded by {model.name}. {tables.MARK}: found by float cosine, too.")
-        if typed:
-            queries: Iterable[str] = _typed(console, collection)
+        console.print(f"Embedded by {model.name}. {tables.MARK}: found by float cosine too.")
+        if ask:
+            queries: Iterable[str] = _typed_queries(console, collection)
         else:
             queries = settings.queries or documents.queries
             _wait(console, collection, PATIENCE)
-        asked = _answer(queries, settings, console, model, collection, documents)
-        if not asked:
+        answered = _answer(queries, settings, console, model, collection, documents)
+        if not answered:
             return 0
-        _wait(console, collection, PATIENCE if typed else None)
+        _wait(console, collection, PATIENCE if ask else None)
         collection.stop()
-        vectors = as_unit(model.embed(asked))
-        summary = summarise(collection, asked, vectors, settings.n_bits, settings.k)
+        vectors = as_unit(model.embed(answered))
+        summary = summarise(collection, answered, vectors, settings.n_bits, settings.k)
         tables.show_summary(console, summary, plain=settings.plain)
         return 0 if summary.exact else 1
     finally:
@@ -94,10 +99,10 @@ def demonstrate(
 
 
 def _one_blas_thread() -> AbstractContextManager[object]:
-    """Keep BLAS to one thread, if threadpoolctl is there.
+    """Limit BLAS to one thread, if threadpoolctl is installed.
 
-    ITQ's matrices are small: where other programs run, threads that wait for each other take six
-    times as long.
+    ITQ's matrices are small: on a busy machine, threads that wait for each other take six times as
+    long.
     """
     try:
         limits: AbstractContextManager[object] = importlib.import_module(
@@ -108,13 +113,15 @@ def _one_blas_thread() -> AbstractContextManager[object]:
     return limits
 
 
-def _collect(documents: Documents, settings: Settings, model: Model, place: Path) -> Collection:
-    """The documents' vectors: kept ones, or new ones that will be kept."""
+def _collect(
+    documents: Documents, settings: Settings, model: Model, cache_folder: Path
+) -> Collection:
+    """Return the documents' vectors: cached ones, or new ones that will be cached."""
     texts = [document.embedded for document in documents.documents]
     check = cache.checksum(model.name, texts)
-    kept = cache.load(place, documents.kind, check, len(texts))
-    keep = partial(cache.save, place, documents.kind, check)
-    return Collection(texts, model.embed, settings.n_bits, kept=kept, keep=keep)
+    cached = cache.load(cache_folder, documents.kind, check, len(texts))
+    store = partial(cache.save, cache_folder, documents.kind, check)
+    return Collection(texts, model.embed, settings.n_bits, cached=cached, store=store)
 
 
 def _answer(
@@ -125,24 +132,24 @@ def _answer(
     collection: Collection,
     documents: Documents,
 ) -> list[str]:
-    """Answer queries as they come; returns them."""
-    asked = []
+    """Answer queries as they come; return the answered ones."""
+    answered = []
     for query in queries:
         vector = as_unit(model.embed([query]))[0]
         answer = compare(collection, query, vector, settings.n_bits, settings.k)
         tables.show_answer(console, answer, documents.documents, plain=settings.plain)
-        asked.append(query)
-    return asked
+        answered.append(query)
+    return answered
 
 
-def _typed(console: Console, collection: Collection) -> Iterator[str]:
-    """Queries that somebody types; an empty line, the end of the input or Ctrl-C ends them."""
+def _typed_queries(console: Console, collection: Collection) -> Iterator[str]:
+    """Yield queries typed in, until an empty line, the end of the input or Ctrl-C."""
     with suppress(ImportError):
         import readline  # noqa: F401 lets `input` edit and recall lines
-    console.print("Type what you look for in plain English; an empty line ends.")
+    console.print("Type what you are looking for, in plain English; an empty line ends the demo.")
     while True:
         if not collection.wait(0):
-            console.print(f"{tables.counted(collection.n_ready)} so far, the others follow.")
+            console.print(f"{tables.counted(collection.n_ready)} so far; the rest will follow.")
         try:
             query = input("search> ").strip()
         except (EOFError, KeyboardInterrupt):
@@ -154,7 +161,7 @@ def _typed(console: Console, collection: Collection) -> Iterator[str]:
 
 
 def _wait(console: Console, collection: Collection, seconds: float | None) -> None:
-    """Wait for all documents, or that long, and say how far it is where somebody looks."""
+    """Wait until all documents are embedded, at most `seconds`, and show progress."""
     if collection.wait(0):
         return
     end = None if seconds is None else time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Sample queries: plain English that the documents have answers to."""
+"""Sample queries in plain English that the documents can answer."""
 
 from __future__ import annotations
 

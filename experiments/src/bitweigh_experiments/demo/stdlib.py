@@ -1,7 +1,7 @@
-"""Collects the shipped documents: run this module and send its output to texts/python.txt.
+"""Generator of the shipped documents: run this module and redirect its output to texts/python.txt.
 
-A line for each public module, class, function and method of the standard library that runs it, with
-the first sentence of its docstring; of equal sentences the first.
+It prints a line for each public module, class, function and method of the running Python's standard
+library: its name and the first sentence of its docstring. Equal sentences are printed once.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from collections.abc import Iterator
 
 __all__ = ["first_sentence", "main", "summaries"]
 
-# Tests, demos, what left Python since, and modules that do things when they are imported.
+# Tests, demos, modules removed from later Pythons, and modules with side effects on import.
 SKIPPED = {
     *("antigravity", "distutils", "idlelib", "lib2to3", "ntpath", "pydoc_data", "test", "this"),
     "turtledemo",
 }
-# Names that people know better.
+# Better-known names.
 KNOWN_AS = {"genericpath": "os.path", "posix": "os", "posixpath": "os.path"}
-# Characters of a sentence that says something, and is a sentence.
+# Length in characters of a sentence that is neither trivial nor a whole paragraph.
 SHORTEST, LONGEST = 15, 160
 
 HEADER = """\
@@ -37,11 +37,11 @@ HEADER = """\
 
 
 def summaries() -> Iterator[tuple[str, str]]:
-    """Names and first sentences, each sentence once."""
+    """Yield names and first sentences, each sentence once."""
     seen = set()
     for module_name in _module_names():
-        for name, thing in _public(module_name):
-            summary = first_sentence(getattr(thing, "__doc__", None))
+        for name, documented in _public(module_name):
+            summary = first_sentence(getattr(documented, "__doc__", None))
             if "XXX" in summary:  # a placeholder
                 continue
             if SHORTEST <= len(summary) <= LONGEST and summary not in seen:
@@ -51,14 +51,14 @@ def summaries() -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Print the file."""
+    """Print the contents of texts/python.txt."""
     lines = [f"{name}\t{summary}" for name, summary in summaries()]
     version = ".".join(map(str, sys.version_info[:2]))
     print(HEADER.format(version=version) + "\n".join(lines))
 
 
 def _module_names() -> list[str]:
-    """Public modules, those in packages included."""
+    """Return the public modules, including those in packages."""
     names = []
     for name in sorted(sys.stdlib_module_names):
         if name.startswith("_") or name in SKIPPED:
@@ -71,30 +71,30 @@ def _module_names() -> list[str]:
 
 
 def _public(module_name: str) -> Iterator[tuple[str, object]]:
-    """A module and what it defines or offers, with their names."""
+    """Yield a module and its public classes, functions and methods, each with its name."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             module = importlib.import_module(module_name)
     except (ImportError, SystemExit):
         return
     yield module_name, module
-    for name, thing in sorted(vars(module).items()):
-        if name.startswith("_") or not (inspect.isclass(thing) or inspect.isroutine(thing)):
+    for name, member in sorted(vars(module).items()):
+        if name.startswith("_") or not (inspect.isclass(member) or inspect.isroutine(member)):
             continue
-        home = getattr(thing, "__module__", None) or module_name
+        home = getattr(member, "__module__", None) or module_name
         if home.split(".")[0].lstrip("_") != module_name.split(".")[0]:
             continue
-        yield f"{module_name}.{name}", thing
-        if inspect.isclass(thing):
-            for part, member in sorted(vars(thing).items()):
-                if not part.startswith("_") and (
-                    inspect.isroutine(member) or isinstance(member, property)
+        yield f"{module_name}.{name}", member
+        if inspect.isclass(member):
+            for attribute, method in sorted(vars(member).items()):
+                if not attribute.startswith("_") and (
+                    inspect.isroutine(method) or isinstance(method, property)
                 ):
-                    yield f"{module_name}.{name}.{part}", member
+                    yield f"{module_name}.{name}.{attribute}", method
 
 
 def first_sentence(docstring: object) -> str:
-    """The first sentence of a docstring on one line; nothing where it is only a signature."""
+    """Return the first sentence of a docstring on one line; empty if it is only a signature."""
     text = inspect.cleandoc(docstring) if isinstance(docstring, str) else ""
     for paragraph in re.split(r"\n\s*\n", text):
         line = " ".join(paragraph.split())
@@ -107,5 +107,5 @@ def first_sentence(docstring: object) -> str:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # what is deprecated says so
+    warnings.simplefilter("ignore")  # deprecated modules warn on import
     main()

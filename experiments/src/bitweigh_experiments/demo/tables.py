@@ -1,4 +1,4 @@
-"""What the demo prints. rich is imported where it is needed: it comes with the extra "demo"."""
+"""The demo's output. rich is imported inside functions, so that its absence gives a clear error."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["console_for", "counted", "show_answer", "show_summary"]
 
-# Columns of a terminal below which three lists do not fit side by side.
+# Terminal width in columns below which three lists do not fit side by side.
 NARROW = 76
-SUMMARY_WIDTH = 57  # of the table at the end
-MARK = "*"  # what float cosine found, too
+SUMMARY_WIDTH = 57  # columns of the table at the end
+MARK = "*"  # marks documents that float cosine found too
 
 
 def console_for(plain: bool) -> Console:
-    """Where to print: without colours if `plain`; ImportError says how to install rich."""
+    """Return a console, without colours if `plain`; ImportError says how to install rich."""
     try:
         from rich.console import Console
     except ModuleNotFoundError:
@@ -32,18 +32,18 @@ def console_for(plain: bool) -> Console:
 
 
 def counted(n: int) -> str:
-    """That many documents, in words."""
+    """Return "1 document" or "n documents"."""
     return "1 document" if n == 1 else f"{n:,} documents"
 
 
 def show_answer(
     console: Console, answer: Answer, documents: Sequence[Document], *, plain: bool = False
 ) -> None:
-    """Print what each way to search found: side by side, or one after the other if narrow."""
+    """Print what each way to search found: side by side, or one below the other if narrow."""
     console.print()
     console.print(f'"{answer.query}", {counted(answer.n_rows)}', style="bold", soft_wrap=True)
     truth = set(answer.found[0].ids.tolist())
-    columns = [_column(one, documents, truth, answer) for one in answer.found]
+    columns = [_column(found, documents, truth, answer) for found in answer.found]
     if console.width < NARROW:
         for column in columns:
             table = _table(["", column[0]], plain)
@@ -67,8 +67,8 @@ def show_summary(console: Console, summary: Summary, *, plain: bool = False) -> 
     if not wide:
         headings = ["", "bits", f"@{summary.k}", "bytes", "\u00b5s"]
     table = Table(box=_box(plain), pad_edge=False, show_edge=False)
-    for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place else "left")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if number else "left")
     for line in summary.lines:
         table.add_row(
             line.way if wide else line.way.split()[0],
@@ -79,15 +79,15 @@ def show_summary(console: Console, summary: Summary, *, plain: bool = False) -> 
         )
     console.print(table)
     if summary.exact:
-        console.print("Weighted answers are those of bitweigh.reference, to the last bit.")
+        console.print("Weighted answers equal those of bitweigh.reference, to the last bit.")
     else:
-        console.print("WRONG: a weighted answer is not that of bitweigh.reference.")
+        console.print("WRONG: a weighted answer differs from that of bitweigh.reference.")
 
 
 def _column(
     found: Found, documents: Sequence[Document], truth: set[int], answer: Answer
 ) -> tuple[str, list[Text], list[str]]:
-    """A heading, a cell for each document found, and the figures below them."""
+    """Return a heading, a cell for each document found, and the figures below them."""
     is_truth = found is answer.found[0]
     heading = found.way if is_truth else f"{found.way}, {answer.n_bits}"
     cells = [_cell(documents[row], not is_truth and row in truth) for row in found.ids.tolist()]
@@ -117,13 +117,13 @@ def _table(headings: Sequence[str], plain: bool) -> Table:
 
 
 def _fill(table: Table, columns: Sequence[tuple[str, list[Text], list[str]]]) -> None:
-    """A line for each rank, and the figures below."""
+    """Add a line for each rank, and the figures below."""
     k = len(columns[0][1])
     for rank in range(k):
         last = rank == k - 1
         table.add_row(str(rank + 1), *(cells[rank] for _, cells, _ in columns), end_section=last)
-    for place, name in enumerate((f"overlap@{k}", "bytes/item", "\u00b5s/query")):
-        table.add_row(name, *(figures[place] for _, _, figures in columns))
+    for row, name in enumerate((f"overlap@{k}", "bytes/item", "\u00b5s/query")):
+        table.add_row(name, *(figures[row] for _, _, figures in columns))
 
 
 def _box(plain: bool) -> Box | None:

@@ -1,6 +1,6 @@
-"""The experiments of the paper, repeated: what to measure, measuring it, tables, claims, report.
+"""The paper's experiments, repeated: plan, measurement, tables, claims and report.
 
-`bitweigh paper reproduce` runs it; `Results` is what it writes as JSON.
+`bitweigh paper reproduce` runs them and writes `Results` as JSON.
 """
 
 from bitweigh_experiments.reproduce.results import Results

@@ -1,7 +1,7 @@
-"""What the paper claims, judged from what a run measured and from the paper's own figures.
+"""The paper's claims, judged by the measurements of a run and by the paper's own figures.
 
-A claim is about figures that belong together, such as the times of two methods at one setting. It
-holds where it does so for every such group. A run and the paper are judged by the same code.
+A claim compares figures that belong together, such as the times of two methods at one setting. It
+holds if it is true of every such group. A run and the paper are judged by the same code.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from bitweigh_experiments.reproduce.results import Results
 
 __all__ = ["Claim", "claims", "clearest_first"]
 
-# Precisions are the same where they differ by less than half of the last digit that is printed.
+# Precisions are equal if they differ by less than half of the last printed digit.
 SAME = 0.00005
-# The share of settings from which on a claim mostly holds.
-MOST = 0.9
+# The smallest share of settings at which a claim "mostly holds".
+MOSTLY = 0.9
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim and how it fared."""
+    """A claim and its verdict."""
 
     text: str
-    """In plain words, with the place in the paper."""
+    """The claim in plain words, with the place in the paper."""
     holds: bool | None
-    """None where nothing was measured."""
-    held: int
-    """Settings in which it holds ..."""
-    of: int
-    """... of so many."""
+    """Whether the claim holds in every setting; None if nothing was measured."""
+    n_held: int
+    """Settings where the claim holds."""
+    n_settings: int
+    """Settings checked."""
     exceptions: tuple[str, ...]
-    """The other settings, with their numbers."""
+    """The settings where the claim does not hold, with their figures."""
     evidence: str
-    """One line with numbers, ours and the paper's."""
+    """One line of numbers, ours and the paper's."""
 
     @property
     def mostly(self) -> bool:
-        """Whether it holds in at least nine of ten settings but not in all."""
-        return MOST * self.of <= self.held < self.of
+        """Whether the claim holds in at least nine of ten settings but not in all."""
+        return MOSTLY * self.n_settings <= self.n_held < self.n_settings
 
 
 _Figures: TypeAlias = Sequence[float]
@@ -66,12 +66,12 @@ class _Check(NamedTuple):
     groups: Groups
     holds: Callable[[_Figures], bool]
     size: Callable[[_Figures], float]
-    """How clearly it holds, or not."""
+    """How clearly the claim holds or fails in a group of figures."""
     size_is: str
-    """What that number is."""
+    """What `size` measures, in words."""
     show: Callable[[float], str] = three_digits
     unit: str = ""
-    """Of the figures, which the size need not share."""
+    """The unit of the figures; that of `size` may differ."""
 
 
 def claims(results: Results) -> list[Claim]:
@@ -80,8 +80,10 @@ def claims(results: Results) -> list[Claim]:
 
 
 def clearest_first(judged: Iterable[Claim]) -> list[Claim]:
-    """Claims that hold, then others by the share of settings in which they do, unmeasured last."""
-    return sorted(judged, key=lambda claim: -claim.held / claim.of if claim.of else 1.0)
+    """Sort claims by the share of settings where they hold, largest first, unmeasured last."""
+    return sorted(
+        judged, key=lambda claim: -claim.n_held / claim.n_settings if claim.n_settings else 1.0
+    )
 
 
 def _judge(check: _Check, results: Results) -> Claim:
@@ -90,8 +92,8 @@ def _judge(check: _Check, results: Results) -> Claim:
     return Claim(
         text=check.text,
         holds=not failed if groups else None,
-        held=len(groups) - len(failed),
-        of=len(groups),
+        n_held=len(groups) - len(failed),
+        n_settings=len(groups),
         exceptions=tuple(failed),
         evidence=f"{check.size_is}: {_sizes(check, groups) or 'not measured'} here, "
         f"{_in_paper(check)} in the paper",
@@ -99,7 +101,7 @@ def _judge(check: _Check, results: Results) -> Claim:
 
 
 def _failed(check: _Check, groups: Iterable[Group]) -> list[str]:
-    """The settings in which the claim does not hold, with their figures."""
+    """Return the settings where the claim does not hold, with their figures."""
     return [
         f"{group.where}: "
         + ", ".join(
@@ -121,9 +123,9 @@ def _in_paper(check: _Check) -> str:
     if not groups:
         return "no numbers"
     failed = _failed(check, groups)
-    but = f" but for {'; '.join(failed)}" if failed else ""
-    held = f"{len(groups) - len(failed)} of {len(groups)}{but}"
-    return f"{_sizes(check, groups)} ({held})"
+    exceptions = f", not {'; '.join(failed)}" if failed else ""
+    count = f"{len(groups) - len(failed)} of {len(groups)}{exceptions}"
+    return f"{_sizes(check, groups)} ({count})"
 
 
 def _same(figures: _Figures) -> bool:
@@ -142,11 +144,11 @@ def _not_falling(figures: _Figures) -> bool:
     return all(a <= b for a, b in pairwise(figures))
 
 
-def _least_step(figures: _Figures) -> float:
+def _smallest_step(figures: _Figures) -> float:
     return min(b - a for a, b in pairwise(figures))
 
 
-def _least_factor(figures: _Figures) -> float:
+def _smallest_factor(figures: _Figures) -> float:
     return min(b / a if a else math.inf for a, b in pairwise(figures))
 
 
@@ -163,30 +165,30 @@ def _precision_checks() -> list[_Check]:
     order = ("Baseline", "MIH", "MIWQ")
     return [
         _Check(
-            "MIWQ has the precision of Linear Scan (Tables 1, 2, 6 and 13 to 16)",
+            "MIWQ has the same precision as Linear Scan (Tables 1, 2, 6 and 13 to 16)",
             methods_at("precision", "Linear Scan", "MIWQ"),
             _same,
-            _least_step,
+            _smallest_step,
             "MIWQ less Linear Scan, in points",
             percent,
             " %",
         ),
         _Check(
-            "So have the other exact methods that were asked every query: MIWQ in descending order "
-            "and bitweigh, which are ours; PQTable (section PQTable) is only asked a few",
+            "So do the other exact methods that answer every query: MIWQ in descending order and "
+            "bitweigh, which are ours; PQTable (section PQTable) answers only a few",
             several(*(methods_at("precision", "Linear Scan", method) for method in others)),
             _same,
-            _least_step,
+            _smallest_step,
             "each less Linear Scan, in points",
             percent,
             " %",
         ),
         _Check(
-            "In the mean over K, MIH is more precise than Baseline and less than MIWQ "
+            "On average over K, MIH is more precise than Baseline and less than MIWQ "
             "(Tables 1, 2, 6 and 13 to 16)",
             mean_over_k("precision", *order),
             _rising,
-            _least_step,
+            _smallest_step,
             "smaller of the two steps, in points",
             percent,
             " %",
@@ -196,7 +198,7 @@ def _precision_checks() -> list[_Check]:
             "(Tables 1, 2, 6 and 13 to 16)",
             methods_at("precision", *order),
             _rising,
-            _least_step,
+            _smallest_step,
             "smaller of the two steps, in points",
             percent,
             " %",
@@ -206,7 +208,7 @@ def _precision_checks() -> list[_Check]:
             "Hamming distance (Tables 1, 2, 6 and 13 to 16)",
             methods_at("precision", "Baseline", "Linear Scan"),
             _rising,
-            _least_step,
+            _smallest_step,
             "Linear Scan less Baseline, in points",
             percent,
             " %",
@@ -216,7 +218,7 @@ def _precision_checks() -> list[_Check]:
 
 def _time_checks() -> list[_Check]:
     miwq_by_mih = methods_at("ms", "MIH", "MIWQ")
-    most = max(_last_by_first(group.figures) for group in miwq_by_mih(PAPER))
+    max_ratio = max(_last_by_first(group.figures) for group in miwq_by_mih(PAPER))
     return [
         _Check(
             "MIWQ is faster than Linear Scan everywhere (Tables 3 to 5, 7 and 9 to 12)",
@@ -242,9 +244,9 @@ def _time_checks() -> list[_Check]:
         ),
         _Check(
             "MIWQ takes about the time of MIH or a little more (Tables 3 to 5, 7 and 9 to 12): "
-            f"at most {most:.2f} times as long, the most in those tables",
+            f"at most {max_ratio:.2f} times as long, the largest ratio in those tables",
             miwq_by_mih,
-            lambda figures: _last_by_first(figures) <= most,
+            lambda figures: _last_by_first(figures) <= max_ratio,
             _last_by_first,
             "time of MIWQ divided by that of MIH",
             unit=" ms",
@@ -261,7 +263,7 @@ def _time_checks() -> list[_Check]:
             "PQTable_max_heap is slower than MIWQ and faster than PQTable (Table 8)",
             methods_at("ms", "MIWQ", "PQTable_max_heap", "PQTable"),
             _rising,
-            _least_factor,
+            _smallest_factor,
             "smaller of the two factors",
             unit=" ms",
         ),
@@ -271,16 +273,14 @@ def _time_checks() -> list[_Check]:
 def _work_checks() -> list[_Check]:
     return [
         _Check(
-            "MIWQ compares fewer candidates than MIH, each with the number of tables chosen for it "
-            "(Fig. 2)",
+            "MIWQ compares fewer candidates than MIH, each with its best number of tables (Fig. 2)",
             methods_at("candidates", "MIWQ", "MIH"),
             _rising,
             _last_by_first,
             "candidates of MIH divided by those of MIWQ",
         ),
         _Check(
-            "MIWQ probes fewer buckets than MIH, each with the number of tables chosen for it "
-            "(Fig. 2)",
+            "MIWQ probes fewer buckets than MIH, each with its best number of tables (Fig. 2)",
             methods_at("buckets", "MIWQ", "MIH"),
             _rising,
             _last_by_first,
@@ -288,7 +288,7 @@ def _work_checks() -> list[_Check]:
         ),
         _Check(
             "Ours, not the paper's: the descending order of Eq. 10 probes no more buckets than the "
-            "ascending one in print, which makes S-hat smallest and so stops latest within a round",
+            "printed ascending one, which makes S-hat smallest and so stops latest within a round",
             methods_at("buckets", "MIWQ descending", "MIWQ", same_m=True),
             _not_falling,
             _last_by_first,

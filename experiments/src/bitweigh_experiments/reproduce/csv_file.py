@@ -1,4 +1,4 @@
-"""Every measured cell as a line of a CSV file, for other programs."""
+"""The measured cells as a CSV file, for other programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["write_csv"]
 
 
 def write_csv(results: Results, path: Path) -> None:
-    """Write a line per cell under the names of its fields; empty where nothing was measured."""
+    """Write a header of field names and a line per cell; unmeasured fields are empty."""
     names = [field.name for field in dataclasses.fields(Cell)]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n")

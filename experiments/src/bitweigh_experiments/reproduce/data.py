@@ -1,8 +1,8 @@
 """The data of a reproduction: the paper's own sets where the user has them, else stand-ins.
 
-Which stand-in a set gets: Places205, features with labels, gets the CIFAR-10 features; GIST1M and
-SIFT1B get rows drawn like dense SIFT descriptors, of 512 and 128 dimensions. Without any folder all
-three are generated.
+CIFAR-10 features stand in for Places205, which has labels. Rows drawn from a mixture fitted on
+dense SIFT descriptors, of 512 and 128 dimensions, stand in for GIST1M and SIFT1B. Without a folder
+all three are generated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bitweigh_experiments.reproduce.results import EXTRA_ROLES, ROLES, DataFacts
 __all__ = ["GENERATED", "Scale", "Stage", "roles_in", "set_stage"]
 
 GENERATED = "generated"
-"""In the name of every set that needs no folder."""
+"""The word in the name of every set that needs no folder."""
 
 DRAWN_ROWS = 1_000_000
 CLUSTERS, ROWS_PER_CLUSTER = 512, 100
@@ -32,17 +32,17 @@ ROWS_IN_PAPER = {"Places205": 1_025_000, "GIST1M": 1_000_000, "SIFT1B": 1_000_00
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much to do."""
+    """The size of a run."""
 
     max_rows: int | None = None
-    """Rows to cut sets to, and to draw; by default whole sets, and a million drawn."""
+    """Sets are cut to, or generated with, this many rows; by default whole sets, a million rows."""
     n_queries: int = 1000
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A set with its truth, ready to be hashed."""
+    """A data set with its truth, ready to be hashed."""
 
     data: Dataset
     facts: DataFacts
@@ -50,42 +50,42 @@ class Stage:
 
 
 def roles_in(folder: Path | None) -> tuple[str, ...]:
-    """The paper's sets, and the real sets beyond them that the folder has."""
+    """Return the paper's sets, and the other real sets that the folder has."""
     present = [role for role in EXTRA_ROLES if folder and (folder / _EXTRA[role][0]).exists()]
     return (*ROLES, *present)
 
 
 def set_stage(role: str, folder: Path | None, scale: Scale) -> Stage:
-    """Load or draw the set for a role, shuffled, with queries, and find its truth."""
+    """Load or generate the set for a role, shuffled, with queries, and find its truth."""
     data, genuine = _dataset(role, folder, scale)
     queries = data.queries[: scale.n_queries]
     truth: Truth
-    what = f"Euclidean top {TRUE_NEIGHBOURS}"
+    truth_name = f"Euclidean top {TRUE_NEIGHBOURS}"
     if data.labels is not None and data.query_labels is not None:
         truth = (data.query_labels[: len(queries)], data.labels)
-        what = "same label"
+        truth_name = "same label"
     elif data.neighbours is not None and data.neighbours.shape[1] >= TRUE_NEIGHBOURS:
         truth = data.neighbours[: len(queries), :TRUE_NEIGHBOURS]
     else:
         truth = euclidean_top(data.base, queries, min(TRUE_NEIGHBOURS, len(data.base)))
     n, d = data.base.shape
-    in_paper = ROWS_IN_PAPER.get(role) or n
-    facts = DataFacts(role, data.name, genuine, n, in_paper, d, len(queries), what)
+    n_paper = ROWS_IN_PAPER.get(role) or n
+    facts = DataFacts(role, data.name, genuine, n, n_paper, d, len(queries), truth_name)
     return Stage(data, facts, truth)
 
 
 def _dataset(role: str, folder: Path | None, scale: Scale) -> tuple[Dataset, bool]:
-    """The set, and whether it is the paper's own."""
+    """Return the set, and whether it is the paper's own."""
     if role in _EXTRA:
         if folder is None:
             raise FileNotFoundError(f"{role} needs a folder with {_EXTRA[role][0]}")
         return _EXTRA[role][1](folder, scale), False
     if folder is not None:
-        for mark, load in _OWN[role]:
-            if (folder / mark).exists():
+        for file, load in _GENUINE[role]:
+            if (folder / file).exists():
                 return load(folder, scale), True
-        for mark, load in _STAND_INS[role]:
-            if (folder / mark).exists():
+        for file, load in _STAND_INS[role]:
+            if (folder / file).exists():
                 return load(folder, scale), False
     return _generated(role, scale), False
 
@@ -95,7 +95,7 @@ def _places(folder: Path, scale: Scale) -> Dataset:
 
 
 def _gist(folder: Path, scale: Scale) -> Dataset:
-    """Shuffled: ties go to the lowest id, and rows in the order of their origin would bias them."""
+    """Load GIST1M shuffled: ties go to the lowest id, so the file's order could bias precision."""
     data = datasets.gist1m(folder)
     order = np.random.default_rng(scale.seed).permutation(len(data.base))
     return _cut(Dataset(data.name, data.base[order], data.queries, learn=data.learn), scale)
@@ -128,7 +128,7 @@ def _like_dsift512(folder: Path, scale: Scale) -> Dataset:
 
 
 def _generated(role: str, scale: Scale) -> Dataset:
-    """Descriptors that need no file: with labels for Places205, of 512 dimensions for GIST1M."""
+    """Generate descriptors: with labels for Places205, of 512 dimensions for GIST1M."""
     long = role == "GIST1M"
     data = datasets.descriptors(
         scale.max_rows or DRAWN_ROWS,
@@ -142,14 +142,14 @@ def _generated(role: str, scale: Scale) -> Dataset:
 
 def _drawn(name: str, rows: NDArray[np.generic], scale: Scale) -> Dataset:
     n = scale.max_rows or DRAWN_ROWS
-    fitted = rows[: 2 * n]  # few rows are soon drawn: the fit should not take longer
+    fitted = rows[: 2 * n]  # the fit should not take longer than drawing n rows
     clusters = min(CLUSTERS, max(1, len(fitted) // ROWS_PER_CLUSTER))
     generator = datasets.MixtureGenerator(clusters, scale.seed).fit(fitted)
     return Dataset(name, generator.sample(n), generator.queries(scale.n_queries, among=n))
 
 
 def _cut(data: Dataset, scale: Scale) -> Dataset:
-    """The first rows of an already shuffled set."""
+    """Return the first `scale.max_rows` rows of an already shuffled set."""
     n = scale.max_rows
     if n is None or n >= len(data.base):
         return data
@@ -165,8 +165,8 @@ def _cut(data: Dataset, scale: Scale) -> Dataset:
 
 
 _Load = Callable[[Path, Scale], Dataset]
-# The file that shows a set is there, and how to load it.
-_OWN: dict[str, list[tuple[str, _Load]]] = {
+# A file whose presence shows that the folder has the set, and its loader.
+_GENUINE: dict[str, list[tuple[str, _Load]]] = {
     "Places205": [("places205.npz", _places), ("places205_features.npy", _places)],
     "GIST1M": [("gist_base.fvecs", _gist)],
     "SIFT1B": [("bigann_base.bvecs", _sift_billion)],

@@ -1,4 +1,4 @@
-"""Tables that the paper does not have: the whole grid, the sweep of m, the ambiguity."""
+"""Tables beyond the paper's: the whole grid, the sweep over m, and the ambiguity."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _GRID = {
 
 
 def extra_tables(results: Results) -> list[Table]:
-    """The grid by data set, hasher and weigher, the sweeps and the ambiguity by data set.
+    """Return the grid by data set, hasher and weigher, and sweeps and ambiguity by data set.
 
-    Numbered on from the paper's. Where the paper has a figure for a line of the grid it is given.
+    Their numbers continue the paper's. Lines of the grid include the paper's figures, if any.
     """
-    made = measured([*_grids(results), *_sweeps(results), *_ambiguities(results)])
+    extra = measured([*_grids(results), *_sweeps(results), *_ambiguities(results)])
     first = len(TABLES) + 1
-    return [replace(table, number=number) for number, table in enumerate(made, first)]
+    return [replace(table, number=number) for number, table in enumerate(extra, first)]
 
 
 def _grids(results: Results) -> Iterator[Table]:
@@ -69,8 +69,8 @@ def _grid_row(cell: Cell) -> Row:
     theirs = printed((cell.role, cell.hasher, cell.weigher, cell.bits, cell.k, cell.method))
     return Row(
         heads=(str(cell.bits), str(cell.k), cell.method),
-        ours=tuple(_range(cell) if of == "range" else shown(cell, of) for of in _GRID),
-        paper=tuple(getattr(theirs, of, None) or MISSING for of in _GRID),
+        ours=tuple(_range(cell) if name == "range" else shown(cell, name) for name in _GRID),
+        paper=tuple(getattr(theirs, name, None) or MISSING for name in _GRID),
     )
 
 
@@ -99,8 +99,8 @@ def _sweeps(results: Results) -> Iterator[Table]:
                 Row(heads, tuple(_time(line.get(m)) for m in tried), ("",) * len(tried))
                 for heads, line in by_line.items()
             ),
-            note="rule: what the method's own rule gives. chosen: what the other tables have. "
-            "The paper has the rule only.",
+            note="rule: the m that the method's own rule gives, as in the paper. chosen: the "
+            "fastest m, used in the other tables.",
         )
 
 
@@ -122,12 +122,20 @@ def _ambiguities(results: Results) -> Iterator[Table]:
             columns=("Hamming distance", "weighted distance"),
             rows=tuple(
                 Row(
-                    heads=(one.hasher, one.weigher, str(one.bits), str(one.k)),
-                    ours=(three_digits(one.hamming_ties), three_digits(one.weighted_ties)),
+                    heads=(
+                        ambiguity.hasher,
+                        ambiguity.weigher,
+                        str(ambiguity.bits),
+                        str(ambiguity.k),
+                    ),
+                    ours=(
+                        three_digits(ambiguity.hamming_ties),
+                        three_digits(ambiguity.weighted_ties),
+                    ),
                     paper=("", ""),
                 )
-                for one in results.ambiguity
-                if one.role == role
+                for ambiguity in results.ambiguity
+                if ambiguity.role == role
             ),
             note="Means over the queries.",
         )

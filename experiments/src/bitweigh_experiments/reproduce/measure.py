@@ -1,7 +1,7 @@
-"""One setting of the paper's experiments, measured: precision, time and counts of every method.
+"""Measurement of one setting: precision, time and counts of every method.
 
 A setting is a set of codes (data, hasher, bits) with the costs that a weigher gives its queries.
-Every answer of an exact method is compared with the engine's, which is the definition's.
+Every answer of an exact method is compared with that of the engine, which is exact by contract.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from bitweigh_experiments.reproduce.results import KS, Ambiguity, Cell, SweepPoi
 __all__ = ["Effort", "Setting", "measure"]
 
 AMBIGUITY_QUERIES = 50
-MOST_TIES = 5000
-# Sums of float64 in another order than the definition's, as a share of the costs summed.
+MAX_TIES = 5000
+# Tolerance for float64 sums in another order than the definition's, relative to the summed costs.
 ROUNDING = 1e-12
 
 
@@ -39,11 +39,11 @@ class Effort:
     """How much time to spend on timing."""
 
     timed_queries: int = 100
-    """At most; slow methods are given fewer."""
+    """Maximum number of timed queries; slow methods get fewer."""
     rounds: int = 3
-    """In each round every method has its turn."""
+    """Rounds of timing; in each, every method has one turn."""
     turn_seconds: float = 1.0
-    """About what a turn may take, and a trial of a number of tables."""
+    """Approximate limit for a turn, and for the trial of one number of tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class Setting:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What a Cell begins with."""
+        """The first four fields of a Cell."""
         return (self.role, self.hasher, self.weigher, self.bits)
 
     def queries_for(self, method: Method) -> CostArray:
-        """The costs (nq, n_bits, 2) that a method is asked with."""
+        """Return the costs (nq, n_bits, 2) that a method searches with."""
         if method.hamming:
             return bitweigh.costs.hamming(self.query_codes, self.bits)
         return self.costs
@@ -74,28 +74,30 @@ class Setting:
 def measure(
     setting: Setting, effort: Effort
 ) -> tuple[list[Cell], list[SweepPoint], list[Ambiguity]]:
-    """Cells of all methods and all K, the trials of m, and how many codes tie."""
-    contest = Methods(setting.codes, setting.bits)
-    expected = contest.engine.search(setting.costs, max(KS))
+    """Return the cells of all methods and K, the trials of m, and the numbers of tied codes."""
+    candidates = Methods(setting.codes, setting.bits)
+    expected = candidates.engine.search(setting.costs, max(KS))
     cells, sweeps = [], []
     for k in KS:
-        methods, trials = contest.best_for(
+        methods, trials = candidates.best_for(
             k, setting.costs[: effort.timed_queries], effort.turn_seconds
         )
         sweeps += [
-            SweepPoint(*setting.key, one.k, one.method, one.m, one.ms, one.by_rule, one.chosen)
-            for one in trials
+            SweepPoint(
+                *setting.key, trial.k, trial.method, trial.m, trial.ms, trial.by_rule, trial.chosen
+            )
+            for trial in trials
         ]
         times = _times(setting, methods, k, effort)
         scan_ms = times["Linear Scan"].ms
         for method in methods:
             cell = _answered(setting, method, k, expected, times[method.name].queries)
             cells.append(_with_time(cell, times[method.name], scan_ms))
-    return cells, sweeps, _ambiguity(setting, contest.engine)
+    return cells, sweeps, _ambiguity(setting, candidates.engine)
 
 
 class _Time(NamedTuple):
-    """Milliseconds per query: the median of the rounds, the lowest and the highest."""
+    """Milliseconds per query: the median, the lowest and the highest round."""
 
     ms: float
     low: float
@@ -120,18 +122,18 @@ def _times(setting: Setting, methods: list[Method], k: int, effort: Effort) -> d
         queries = setting.queries_for(method)[: effort.timed_queries]
         first = seconds_per_query(method.search, queries[:2], k)
         turns[method.name] = queries[: max(2, int(effort.turn_seconds / max(first, 1e-6)))]
-    taken: dict[str, list[float]] = {method.name: [] for method in methods}
+    times: dict[str, list[float]] = {method.name: [] for method in methods}
     for _ in range(effort.rounds):
         for method in methods:
-            taken[method.name].append(1e3 * seconds_per_query(method.search, turns[method.name], k))
+            times[method.name].append(1e3 * seconds_per_query(method.search, turns[method.name], k))
     return {
-        name: _Time(median(own), min(own), max(own), len(turns[name]))
-        for name, own in taken.items()
+        name: _Time(median(rounds), min(rounds), max(rounds), len(turns[name]))
+        for name, rounds in times.items()
     }
 
 
 def _answered(setting: Setting, method: Method, k: int, expected: SearchResult, timed: int) -> Cell:
-    """A method's precision and counts. PQTable, which is slow, answers the timed queries only."""
+    """Return a method's precision and counts; the slow PQTable answers only `timed` queries."""
     cell = Cell(*setting.key, k, method.name)
     queries = setting.queries_for(method)
     if method.name.startswith("PQTable"):
@@ -150,7 +152,7 @@ def _answered(setting: Setting, method: Method, k: int, expected: SearchResult, 
             rounds=float(np.mean(counts.rounds)),
         )
     elif method.name == "Linear Scan":
-        # Timed with float32 tables, which are faster; their rounding could swap close neighbours.
+        # Timing uses float32 tables, which are faster; their rounding could swap close neighbours.
         found = paper.linear_scan(setting.codes, queries, k, dtype=np.float64)
     else:
         found = method.search(queries, k)
@@ -162,7 +164,7 @@ def _answered(setting: Setting, method: Method, k: int, expected: SearchResult, 
 
 
 def _compare(setting: Setting, method: Method, found: Answer, expected: SearchResult) -> None:
-    """Exact methods must return the definition's distances; ids may differ where they tie."""
+    """Raise unless an exact method returns the defined distances; tied ids may differ."""
     nq, k = found.distances.shape
     sizes = np.abs(setting.costs[:nq]).max(axis=2).sum(axis=1)[:, np.newaxis]
     gaps = np.abs(found.distances - expected.distances[:nq, :k])
@@ -174,29 +176,29 @@ def _compare(setting: Setting, method: Method, found: Answer, expected: SearchRe
 
 
 def _ambiguity(setting: Setting, index: bitweigh.Index) -> list[Ambiguity]:
-    """How many codes are exactly as far as the k-th, by Hamming distance and by weight."""
-    some = slice(0, AMBIGUITY_QUERIES)
-    most = min(len(setting.codes), MOST_TIES)
-    weighted = index.search(setting.costs[some], most).distances
-    hamming = [_hamming_counts(setting, code) for code in setting.query_codes[some]]
+    """Count the codes exactly as far as the k-th, by Hamming and by weighted distance."""
+    sample = slice(0, AMBIGUITY_QUERIES)
+    max_k = min(len(setting.codes), MAX_TIES)
+    weighted = index.search(setting.costs[sample], max_k).distances
+    hamming = [_hamming_counts(setting, code) for code in setting.query_codes[sample]]
     return [
         Ambiguity(
             *setting.key,
             k,
-            float(np.mean([_count_at(own, k) for own in hamming])),
+            float(np.mean([_count_at(counts, k) for counts in hamming])),
             float((weighted == weighted[:, k - 1 : k]).sum(axis=1).mean()),
         )
         for k in KS
-        if k <= most
+        if k <= max_k
     ]
 
 
 def _hamming_counts(setting: Setting, code: Codes) -> NDArray[np.int64]:
-    """How many codes are at each Hamming distance from `code`."""
+    """Count the codes at each Hamming distance from `code`."""
     distances = np.bitwise_count(setting.codes ^ code).sum(axis=1, dtype=np.int64)
     return np.bincount(distances, minlength=setting.bits + 1)
 
 
 def _count_at(counts: NDArray[np.int64], k: int) -> int:
-    """The number of codes at the distance of the k-th."""
+    """Return the number of codes at the distance of the k-th nearest."""
     return int(counts[np.searchsorted(np.cumsum(counts), k)])

@@ -1,4 +1,4 @@
-"""The methods of the paper behind one call, each with the number of tables that suits it best."""
+"""The paper's methods behind one interface, each with its best number of tables."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Answer = SearchResult | paper.PaperResult
 Search = Callable[[CostArray, int], Answer]
 SplitIndex: TypeAlias = paper.MIH | paper.MIWQ | paper.PQTable
 """Codes cut into m substrings, with a table for each."""
-MAX_KEY_BITS = 32  # of a substring in those tables
-# Bits of a substring beyond log2 n, with several tables and with one.
+MAX_KEY_BITS = 32  # bits of a substring in those tables
+# How many bits a substring may have beyond log2 n, with several tables and with one.
 SPARSE_BITS, SINGLE_SPARSE_BITS = 6, 16
 
 
@@ -34,17 +34,17 @@ class Method:
 
     name: str
     search: Search
-    """Of several queries, one after the other on one thread: what is timed."""
+    """The timed call: answers queries one after the other on one thread."""
     exact: bool = True
     index: SplitIndex | None = None
-    """Its tables, which also count."""
+    """The method's tables, which also count probes and candidates."""
     hamming: bool = False
-    """Whether it ranks by Hamming distance from the query's own code."""
+    """Whether the method ranks by Hamming distance from the query's code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The time of a method with some number of tables."""
+    """The time of a method with m tables."""
 
     k: int
     method: str
@@ -55,10 +55,10 @@ class Trial:
 
 
 class Methods:
-    """All methods over one set of codes; tables are built once for each m that is tried."""
+    """All methods over one set of codes; tables are built once for each m tried."""
 
     def __init__(self, codes: Codes, n_bits: int) -> None:
-        """Build what every K uses."""
+        """Build the tables by each method's own rule, and the engine's index."""
         self._codes = codes
         self._sweeps = {
             "MIH": _Sweep(partial(paper.MIH, codes, n_bits), _around),
@@ -75,9 +75,9 @@ class Methods:
     def best_for(
         self, k: int, costs: CostArray, seconds: float
     ) -> tuple[list[Method], list[Trial]]:
-        """Every method at its best number of tables, and what was tried to find it.
+        """Return every method at its best number of tables, and the trials that found it.
 
-        `costs` are the queries to try with; the trial of one m may take about `seconds`.
+        `costs` are the queries of the trials; the trial of one m may take about `seconds`.
         """
         trials: list[Trial] = []
         best: dict[str, SplitIndex] = {}
@@ -100,9 +100,10 @@ class Methods:
 
 
 def seconds_per_query(search: Search, costs: CostArray, k: int) -> float:
-    """The mean over the queries, one after the other.
+    """Return the mean time per query, answered one after the other.
 
-    In one call, unlike `evaluation.time_queries`: some methods take no longer than a call does.
+    All queries go into one call, unlike in `evaluation.time_queries`, because some methods take no
+    longer than the overhead of a call.
     """
     start = time.perf_counter()
     search(costs, k)
@@ -110,64 +111,65 @@ def seconds_per_query(search: Search, costs: CostArray, k: int) -> float:
 
 
 class _Sweep:
-    """The indexes of one method with different numbers of tables, built when first asked for."""
+    """The indexes of one method with different numbers of tables, built on first use."""
 
     def __init__(
         self,
-        make: Callable[..., SplitIndex],
+        build: Callable[..., SplitIndex],
         counts: Callable[[SplitIndex], Iterator[int]],
     ) -> None:
-        self._make = make
+        self._build = build
         self._counts = counts
-        self._by_rule = make()
+        self._by_rule = build()
         self._built = {self._by_rule.m: self._by_rule}
 
     def index_of(self, m: int) -> SplitIndex:
         if m not in self._built:
-            self._built[m] = self._make(m=m)
+            self._built[m] = self._build(m=m)
         return self._built[m]
 
     def best_for(
         self, name: str, k: int, costs: CostArray, seconds: float
     ) -> tuple[SplitIndex, list[Trial]]:
-        taken: dict[int, float] = {}
+        seconds_by_m: dict[int, float] = {}
         for m in self._counts(self._by_rule):
             search = self.index_of(m).search
             first = seconds_per_query(search, costs[:1], k)
-            enough = max(1, min(len(costs), int(seconds / max(first, 1e-6))))
-            taken[m] = seconds_per_query(search, costs[:enough], k)
-        best = min(taken, key=lambda m: taken[m])
+            n_queries = max(1, min(len(costs), int(seconds / max(first, 1e-6))))
+            seconds_by_m[m] = seconds_per_query(search, costs[:n_queries], k)
+        best = min(seconds_by_m, key=lambda m: seconds_by_m[m])
         return self.index_of(best), [
-            Trial(k, name, m, 1e3 * own, m == self._by_rule.m, m == best)
-            for m, own in sorted(taken.items())
+            Trial(k, name, m, 1e3 * per_query, m == self._by_rule.m, m == best)
+            for m, per_query in sorted(seconds_by_m.items())
         ]
 
 
 def _around(by_rule: SplitIndex) -> Iterator[int]:
-    yield from (m for m in range(by_rule.m - 1, by_rule.m + 2) if _sensible(m, by_rule))
+    yield from (m for m in range(by_rule.m - 1, by_rule.m + 2) if _worth_trying(m, by_rule))
 
 
 def _halved_and_doubled(by_rule: SplitIndex) -> Iterator[int]:
     choices = (by_rule.m // 2, by_rule.m, by_rule.m * 2)
-    yield from (m for m in choices if m == by_rule.m or _sensible(m, by_rule))
+    yield from (m for m in choices if m == by_rule.m or _worth_trying(m, by_rule))
 
 
-def _sensible(m: int, by_rule: SplitIndex) -> bool:
+def _worth_trying(m: int, by_rule: SplitIndex) -> bool:
     """Whether m tables are possible and worth a trial.
 
-    With substrings much longer than log2 n nearly all buckets are empty. On 20,000 and on a million
-    rows 32-bit substrings of 64-bit codes were 20 to 10,000 times slower than the rule's. A single
-    table over 32 bits is the exception: from some 100,000 rows on it can be the best.
+    With substrings much longer than log2 n nearly all buckets are empty. For 20,000 and for a
+    million rows, 32-bit substrings of 64-bit codes were 20 to 10,000 times slower than those of the
+    rule. A single table over 32 bits is the exception: from about 100,000 rows on it can be best.
     """
-    n_bits, spread = by_rule.n_bits, log2(max(len(by_rule), 2))
+    n_bits, log_n = by_rule.n_bits, log2(max(len(by_rule), 2))
     if not -(-n_bits // MAX_KEY_BITS) <= m <= n_bits:
         return False
-    return -(-n_bits // m) <= spread + (SINGLE_SPARSE_BITS if m == 1 else SPARSE_BITS)
+    return -(-n_bits // m) <= log_n + (SINGLE_SPARSE_BITS if m == 1 else SPARSE_BITS)
 
 
 def _one_by_one(index: bitweigh.Index, costs: CostArray, k: int) -> SearchResult:
-    """The engine's search, like the others one query after the other on one thread."""
-    found = [index.search(own, k, threads=1) for own in costs]
+    """Search the engine like the other methods: one query after the other on one thread."""
+    results = [index.search(query, k, threads=1) for query in costs]
     return SearchResult(
-        np.array([one.distances for one in found]), np.array([one.ids for one in found])
+        np.array([result.distances for result in results]),
+        np.array([result.ids for result in results]),
     )

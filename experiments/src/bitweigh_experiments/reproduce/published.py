@@ -1,7 +1,7 @@
-"""What the paper printed: its 16 tables, read from `published.txt`.
+"""The paper's 16 tables, read from `published.txt`.
 
-Each figure is kept as the text that is in print, and once more as a number in the records that a
-reproduction has, so that both can be judged by the same code.
+Each figure is kept both as the printed text and as a number in the same records as a
+reproduction's, so that both can be judged by the same code.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["MACHINE", "PAPER", "TABLES", "Key", "PaperRow", "PaperTable", "Print
 MACHINE = "single core of an Intel Core i7, 32 GB (2020)"
 
 Key: TypeAlias = tuple[str, str, str, int, int, str]
-"""Role, hasher, weigher, bits, K, method."""
+"""A tuple of role, hasher, weigher, bits, K and method."""
 
 
 class Printed(NamedTuple):
-    """The figures of one method at one setting, as printed; None where there are none."""
+    """The printed figures of one method at one setting; None where the paper has none."""
 
     precision: str | None = None
-    """In percent."""
+    """Precision in percent."""
     ms: str | None = None
     """Milliseconds per query."""
     speed_up: str | None = None
@@ -39,7 +39,7 @@ class PaperRow:
     bits: int
     method: str
     figures: tuple[str, ...]
-    """By weigher, then by K, then by measure."""
+    """The figures in order of weigher, K and measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ class PaperTable:
 
     @property
     def hashers(self) -> tuple[str, ...]:
-        """In the order of the rows."""
+        """The hashers, in the order of the rows."""
         return tuple(dict.fromkeys(row.hasher for row in self.rows))
 
     def figures(self) -> list[tuple[Key, str, str]]:
-        """Every figure with the setting and the measure that it belongs to."""
+        """Return (setting, measure, figure) for every figure."""
         columns = [(w, k, measure) for w in self.weighers for k in KS for measure in self.measures]
         return [
             ((self.role, row.hasher, weigher, row.bits, k, row.method), measure, figure)
@@ -72,7 +72,7 @@ class PaperTable:
 
 
 def printed(key: Key) -> Printed:
-    """The paper's figures at a setting, from whichever of its tables have them."""
+    """Return the paper's figures at a setting, collected from all its tables."""
     return _PRINTED.get(key, Printed())
 
 
@@ -102,11 +102,11 @@ def _read(text: str) -> tuple[PaperTable, ...]:
 
 
 def _by_setting(tables: tuple[PaperTable, ...]) -> dict[Key, Printed]:
-    known: dict[Key, Printed] = {}
+    by_setting: dict[Key, Printed] = {}
     for table in tables:
         for key, measure, figure in table.figures():
-            known[key] = known.get(key, Printed())._replace(**{measure: figure})
-    return known
+            by_setting[key] = by_setting.get(key, Printed())._replace(**{measure: figure})
+    return by_setting
 
 
 def _cell(key: Key, figures: Printed) -> Cell:
@@ -125,7 +125,7 @@ def _cell(key: Key, figures: Printed) -> Cell:
 
 
 TABLES = _read(resources.files(__package__).joinpath("published.txt").read_text("utf-8"))
-"""In the order of their numbers."""
+"""The paper's tables, in the order of their numbers."""
 
 _PRINTED = _by_setting(TABLES)
 

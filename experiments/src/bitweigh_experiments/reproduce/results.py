@@ -1,6 +1,6 @@
-"""What a reproduction of the paper's experiments measured, as one JSON file holds it.
+"""The records of a reproduction, stored as one JSON file.
 
-Plain records: the tables, the plots and the claims of the report are all made from these.
+All tables, charts and claims of the report are derived from these plain records.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ METHODS = (
     "PQTable_max_heap",
     "bitweigh",
 )
-"""The paper's, Alg. 2 with the other order of Eq. 10, and last this library's own index."""
+"""The paper's methods, MIWQ with the reversed order of Eq. 10, and this library's index."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFacts:
-    """The data that stood in for one of the paper's sets."""
+    """Facts about the data set searched for a role."""
 
     role: str
     """The paper's set, one of ROLES, or one of EXTRA_ROLES."""
     name: str
-    """What was searched."""
+    """The name of the set that was searched."""
     genuine: bool
     """Whether it is the paper's own set."""
     n: int
@@ -65,12 +65,12 @@ class DataFacts:
     """Dimensions."""
     n_queries: int
     truth: str
-    """What makes a row found a true one: "same label" or "Euclidean top 1000"."""
+    """Which rows count as true neighbours: "same label" or "Euclidean top 1000"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One method at one setting. Means over the queries; None where it was not measured."""
+    """One method at one setting: means over the queries, None where not measured."""
 
     role: str
     hasher: str
@@ -79,24 +79,24 @@ class Cell:
     k: int
     method: str
     m: int | None = None
-    """Tables, for methods that have any: the best of the sweep."""
+    """Number of tables, for methods that have tables: the best of the sweep."""
     precision: float | None = None
-    """From 0 to 1."""
+    """Precision from 0 to 1."""
     ms: float | None = None
     """Milliseconds per query: the mean over the timed queries, the median of the rounds."""
     ms_low: float | None = None
-    """The quickest round."""
+    """The fastest round."""
     ms_high: float | None = None
     """The slowest round."""
     speed_up: float | None = None
-    """Time of Linear Scan at this setting divided by this one's."""
+    """Time of Linear Scan at this setting divided by `ms`."""
     buckets: float | None = None
     """Buckets probed."""
     empty_buckets: float | None = None
     candidates: float | None = None
     """Rows compared."""
     duplicates: float | None = None
-    """Rows met again in another table."""
+    """Rows found again in another table."""
     rounds: float | None = None
     queries: int | None = None
     """Queries that precision and counts are means over."""
@@ -105,7 +105,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """The time of a method with another number of tables."""
+    """The time of a method with m tables."""
 
     role: str
     hasher: str
@@ -116,9 +116,9 @@ class SweepPoint:
     m: int
     ms: float
     by_rule: bool
-    """Whether m is what the method's own rule gives."""
+    """Whether the method's own rule gives m."""
     chosen: bool
-    """Whether the cells were measured with it."""
+    """Whether the cells were measured with m."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +141,15 @@ class Results:
     machine: dict[str, str]
     """Facts about the machine and the software, in the order to print."""
     settings: dict[str, Any]
-    """How it was run: "quick", "seed", "tables", "max_rows", "queries", "timed_queries",
-    "timing_rounds", "seconds" in all."""
+    """The settings "quick", "seed", "tables", "max_rows", "queries", "timed_queries" and
+    "timing_rounds", and the duration of the run in "seconds"."""
     data: list[DataFacts] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     sweeps: list[SweepPoint] = field(default_factory=list)
     ambiguity: list[Ambiguity] = field(default_factory=list)
 
     def name_of(self, role: str) -> str:
-        """What to call a set of the paper: its name only where it was searched itself."""
+        """Return the name of the set searched for a role: the paper's only if it is the paper's."""
         for facts in self.data:
             if facts.role == role:
                 return role if facts.genuine else facts.name
@@ -158,10 +158,10 @@ class Results:
     def cell(
         self, role: str, hasher: str, weigher: str, bits: int, k: int, method: str
     ) -> Cell | None:
-        """The cell at a setting, None if it was not measured."""
-        wanted = (role, hasher, weigher, bits, k, method)
+        """Return the cell at a setting, None if it was not measured."""
+        key = (role, hasher, weigher, bits, k, method)
         for cell in self.cells:
-            if wanted == (cell.role, cell.hasher, cell.weigher, cell.bits, cell.k, cell.method):
+            if key == (cell.role, cell.hasher, cell.weigher, cell.bits, cell.k, cell.method):
                 return cell
         return None
 
@@ -179,8 +179,8 @@ class Results:
         return cls(
             machine=content["machine"],
             settings=content["settings"],
-            data=[DataFacts(**one) for one in content["data"]],
-            cells=[Cell(**one) for one in content["cells"]],
-            sweeps=[SweepPoint(**one) for one in content["sweeps"]],
-            ambiguity=[Ambiguity(**one) for one in content["ambiguity"]],
+            data=[DataFacts(**record) for record in content["data"]],
+            cells=[Cell(**record) for record in content["cells"]],
+            sweeps=[SweepPoint(**record) for record in content["sweeps"]],
+            ambiguity=[Ambiguity(**record) for record in content["ambiguity"]],
         )

@@ -1,4 +1,4 @@
-"""The whole reproduction: every data set, hasher, weigher and number of bits, one after another."""
+"""The whole reproduction: every data set, hasher, weigher and code length, one after another."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from bitweigh_experiments.reproduce.results import BITS, EXTRA_ROLES, HASHERS, W
 __all__ = ["Plan", "Progress", "reproduce"]
 
 TRAINING_ROWS = 20_000
-# For real sets beyond the paper's, and for quick runs: of a million rows, longer codes are scanned
-# faster than they are probed from K = 10 on, and fewer rows favour the scan.
+# Code lengths for quick runs and for real sets beyond the paper's: at a million rows and K >= 10,
+# scanning longer codes is faster than probing, and fewer rows favour the scan further.
 SHORT = (32, 64)
 QUICK_ROLES = ("Places205", "SIFT1B")
 QUICK = Scale(max_rows=100_000, n_queries=200)
@@ -31,10 +31,10 @@ QUICK_EFFORT = Effort(timed_queries=20, rounds=3, turn_seconds=0.02)
 
 
 class Progress(Protocol):
-    """Told what is being done; `share` of the whole is done before it."""
+    """A callback for progress."""
 
     def __call__(self, share: float, doing: str) -> None:
-        """Show it."""
+        """Show that step `doing` begins after `share` of the whole run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Plan:
     """What to run."""
 
     folder: Path | None = None
-    """Where the data sets are."""
+    """The folder with data sets."""
     tables: frozenset[int] | None = None
-    """Only what these tables of the paper need; by default the whole grid on all sets."""
+    """Measure only what these tables of the paper need; by default the whole grid on all sets."""
     scale: Scale = field(default_factory=Scale)
     effort: Effort = field(default_factory=Effort)
     quick: bool = False
@@ -59,18 +59,20 @@ class Plan:
         seed: int = 0,
         tables: frozenset[int] | None = None,
     ) -> Self:
-        """A plan at full size, or one that takes two minutes."""
-        usual = QUICK if quick else Scale()
-        scale = Scale(rows or usual.max_rows, queries or usual.n_queries, seed)
+        """Return a plan at full size, or with `quick` one that takes about two minutes."""
+        default = QUICK if quick else Scale()
+        scale = Scale(rows or default.max_rows, queries or default.n_queries, seed)
         return cls(folder, tables, scale, QUICK_EFFORT if quick else Effort(), quick)
 
 
-def _forget(results: Results) -> None:
-    """Keep nothing before the end."""
+def _discard(results: Results) -> None:
+    """Ignore intermediate results."""
 
 
-def reproduce(plan: Plan, progress: Progress, keep: Callable[[Results], None] = _forget) -> Results:
-    """Measure everything that the plan names; `keep` is given what there is after each setting."""
+def reproduce(
+    plan: Plan, progress: Progress, keep: Callable[[Results], None] = _discard
+) -> Results:
+    """Measure everything in the plan; call `keep` with the results so far after each setting."""
     start = time.monotonic()
     results = Results(hardware.facts(), {})
     grid = _grid(plan)
@@ -83,8 +85,8 @@ def reproduce(plan: Plan, progress: Progress, keep: Callable[[Results], None] = 
         results.data.append(stage.facts)
         name = results.name_of(role)
         for share, setting in _settings(stage, grid[role], plan.scale.seed):
-            what = f"{name}: {setting.hasher}, {setting.weigher}, {setting.bits} bits"
-            progress((number + share) / len(grid), what)
+            step = f"{name}: {setting.hasher}, {setting.weigher}, {setting.bits} bits"
+            progress((number + share) / len(grid), step)
             cells, sweeps, ambiguity = measure(setting, plan.effort)
             results.cells.extend(cells)
             results.sweeps.extend(sweeps)
@@ -113,7 +115,7 @@ def _settings_used(plan: Plan) -> dict[str, object]:
 
 
 def _grid(plan: Plan) -> dict[str, list[tuple[str, int, str]]]:
-    """Hasher, bits and weigher of every setting, for each data set."""
+    """Return hasher, bits and weigher of every setting, for each data set."""
     if plan.tables is None:
         roles = QUICK_ROLES if plan.quick else roles_in(plan.folder)
         return {
@@ -125,48 +127,56 @@ def _grid(plan: Plan) -> dict[str, list[tuple[str, int, str]]]:
     needed: dict[str, dict[tuple[str, int, str], None]] = {}
     for table in TABLES:
         if table.number in plan.tables:
-            own = needed.setdefault(table.role, {})
+            settings = needed.setdefault(table.role, {})
             for row in table.rows:
-                own |= {(row.hasher, row.bits, weigher): None for weigher in table.weighers}
-    return {role: list(own) for role, own in needed.items()}
+                settings |= {(row.hasher, row.bits, weigher): None for weigher in table.weighers}
+    return {role: list(settings) for role, settings in needed.items()}
 
 
 def _settings(
     stage: Stage, grid: list[tuple[str, int, str]], seed: int
 ) -> Iterator[tuple[float, Setting]]:
-    """Every setting of a data set, and the share of its work that comes before it."""
-    # ITQ has no more bits than dimensions.
-    possible = [one for one in grid if one[0] != "ITQ" or one[1] <= stage.facts.d]
+    """Yield every setting of a data set, and the share of its work that comes before it."""
+    # ITQ cannot have more bits than dimensions.
+    possible = [
+        (hasher, bits, weigher)
+        for hasher, bits, weigher in grid
+        if hasher != "ITQ" or bits <= stage.facts.d
+    ]
     total = sum(_work(bits) for _, bits, _ in possible)
     done = 0.0
-    for (hasher, bits), group in groupby(possible, key=lambda one: one[:2]):
+    for (hasher, bits), group in groupby(possible, key=lambda entry: entry[:2]):
         weighers = [weigher for _, _, weigher in group]
-        for setting in _hashed(stage, hasher, bits, weighers, seed):
+        for setting in _hash(stage, hasher, bits, weighers, seed):
             yield done / total, setting
             done += _work(bits)
 
 
 def _work(bits: int) -> float:
-    """Times grow somewhat faster than the number of bits."""
+    """Estimate the relative work of a setting, which grows somewhat faster than its bits."""
     return float(bits**1.5)
 
 
-def _hashed(
+def _hash(
     stage: Stage, hasher: str, bits: int, weighers: Collection[str], seed: int
 ) -> Iterator[Setting]:
-    """The setting of each weigher, over the same codes."""
+    """Yield the setting of each weigher, all over the same codes."""
     data, facts = stage.data, stage.facts
     pool = data.base if data.learn is None else data.learn
     rows = np.random.default_rng(seed).permutation(len(pool))[:TRAINING_ROWS]
     training = np.asarray(pool[np.sort(rows)], dtype=np.float32)
-    maker = {"LSH": LSH, "ITQ": ITQ}[hasher](bits, seed=seed).fit(training)
-    codes = maker.transform(data.base)
+    fitted_hasher = {"LSH": LSH, "ITQ": ITQ}[hasher](bits, seed=seed).fit(training)
+    codes = fitted_hasher.transform(data.base)
     queries = np.asarray(data.queries[: facts.n_queries], dtype=np.float32)
-    query_codes, projected = maker.transform(queries), maker.project(queries)
-    fitted = maker.project(training)
+    query_codes, projected = fitted_hasher.transform(queries), fitted_hasher.project(queries)
+    training_projections = fitted_hasher.project(training)
     for weigher in weighers:
         if weigher == "Asym":
-            costs = Asym().fit(fitted, maker.thresholds_).costs(projected)
+            costs = Asym().fit(training_projections, fitted_hasher.thresholds_).costs(projected)
         else:
-            costs = Wh(seed=seed).fit(fitted, maker.thresholds_, vectors=training).costs(projected)
+            costs = (
+                Wh(seed=seed)
+                .fit(training_projections, fitted_hasher.thresholds_, vectors=training)
+                .costs(projected)
+            )
         yield Setting(facts.role, hasher, weigher, bits, codes, query_codes, costs, stage.truth)

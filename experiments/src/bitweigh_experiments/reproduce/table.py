@@ -1,4 +1,4 @@
-"""A table to print, and what all tables say in the same way: figures, data, what differs."""
+"""A table to print, and what all tables share: figures, facts about the data, differences."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["Row", "Table", "about_data", "here", "measured", "shown"]
 
 @dataclass(frozen=True)
 class Row:
-    """One line: what it is about, what was measured here, what the paper prints."""
+    """One line: its heads, this run's figures, and the paper's."""
 
     heads: tuple[str, ...]
-    """One for each of the table's `head_names`."""
+    """A value for each of the table's `head_names`."""
     ours: tuple[str, ...]
-    """One for each of the table's `columns`; an en dash where nothing was measured."""
+    """A figure for each of the table's `columns`; an en dash where nothing was measured."""
     paper: tuple[str, ...]
-    """Likewise; as printed, an en dash where the paper has no figure."""
+    """The paper's printed figures, likewise; an en dash where it has none."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Table:
     """A table to print."""
 
     number: int
-    """The paper's, 1 to 16; higher ones are not in the paper."""
+    """The paper's number, 1 to 16; higher numbers are not in the paper."""
     label: str
-    """The paper's, or another word that stays the same from run to run."""
+    """The paper's label, or another identifier that is the same in every run."""
     title: str
     head_names: tuple[str, ...]
     columns: tuple[str, ...]
@@ -39,13 +39,13 @@ class Table:
     note: str
 
 
-def measured(made: Iterable[Table]) -> list[Table]:
-    """Those tables that have a figure of ours."""
-    return [table for table in made if any(set(row.ours) - {MISSING} for row in table.rows)]
+def measured(tables: Iterable[Table]) -> list[Table]:
+    """Return the tables that contain at least one of our figures."""
+    return [table for table in tables if any(set(row.ours) - {MISSING} for row in table.rows)]
 
 
 def shown(cell: Cell | None, measure: str) -> str:
-    """A field of a cell, formatted; an en dash where it was not measured."""
+    """Format a field of a cell; an en dash if it was not measured."""
     value = None if cell is None else getattr(cell, measure)
     if value is None:
         return MISSING
@@ -55,13 +55,13 @@ def shown(cell: Cell | None, measure: str) -> str:
 
 
 def here(results: Results, role: str) -> str:
-    """What a title adds after the name of the set, where the rows are not the paper's; or nothing.
+    """Return what a title adds after the name of a set that differs from the paper's, else "".
 
-    Such as " (n = 100,000; the paper: SIFT1B, n = 1,000,000,000)".
+    For example " (n = 100,000; the paper: SIFT1B, n = 1,000,000,000)".
     """
     facts = _facts(results, role)
     if facts is None:
-        return " (on data of which nothing is known)"
+        return " (on unknown data)"
     if role not in ROLES:
         return f" (not in the paper, n = {facts.n:,})"
     if facts.genuine and facts.n == facts.n_paper:
@@ -73,13 +73,13 @@ def here(results: Results, role: str) -> str:
 
 
 def about_data(results: Results, role: str) -> str:
-    """Dimensions, queries and truth, with the paper's where they differ."""
+    """Describe dimensions, queries and truth, with the paper's where they differ."""
     facts, paper = _facts(results, role), _facts(PAPER, role) or _facts(results, role)
     if facts is None or paper is None:
         return ""
     parts = [
-        f"{ours:,} {what}" + ("" if ours == theirs else f" (the paper: {theirs:,})")
-        for what, ours, theirs in (
+        f"{ours:,} {unit}" + ("" if ours == theirs else f" (the paper: {theirs:,})")
+        for unit, ours, theirs in (
             ("dimensions", facts.d, paper.d),
             ("queries", facts.n_queries, paper.n_queries),
         )

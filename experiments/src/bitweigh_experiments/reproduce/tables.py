@@ -1,7 +1,7 @@
-"""The paper's 16 tables from what a run measured, each figure beside the paper's.
+"""The paper's 16 tables with a run's figures beside the paper's.
 
-A table that was not made with the paper's own rows says so in its title. A table of which nothing
-was measured is left out.
+The title of a table says so if its rows are not the paper's own. Tables without any measured figure
+are left out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bitweigh_experiments.reproduce.table import Row, Table, about_data, here, m
 
 __all__ = ["Row", "Table", "extra_tables", "tables"]
 
-# What the paper has no row for; in the tables of time they follow its own methods.
+# Methods that are not in the paper; tables of time list them after the paper's.
 OUR_METHODS = ("MIWQ descending", "bitweigh")
 _ABOUT = {
     "MIWQ descending": "MIWQ descending, with the order of Eq. 10 reversed, is not in the paper.",
@@ -26,12 +26,12 @@ _ENDS = {"precision": "", "ms": " ms", "speed_up": " speed-up"}
 
 
 def tables(results: Results, numbers: Collection[int] | None = None) -> list[Table]:
-    """The paper's tables as far as they were measured; `numbers` chooses some, from 1 to 16."""
+    """Return the paper's tables that have measurements; `numbers`, from 1 to 16, selects some."""
     unknown = set(numbers or ()) - {table.number for table in TABLES}
     if unknown:
         raise ValueError(f"the paper has tables 1 to {len(TABLES)}, got {min(unknown)}")
-    wanted = [table for table in TABLES if numbers is None or table.number in numbers]
-    return measured(_table(results, table) for table in wanted)
+    selected = [table for table in TABLES if numbers is None or table.number in numbers]
+    return measured(_table(results, table) for table in selected)
 
 
 def _table(results: Results, table: PaperTable) -> Table:
@@ -53,7 +53,7 @@ _Layout = tuple[tuple[str, ...], tuple[str, ...], tuple[Row, ...]]
 
 
 def _by_method(results: Results, table: PaperTable) -> _Layout:
-    """A row for each method, a column for each weigher, K and measure."""
+    """Lay out a row for each method, a column for each weigher, K and measure."""
     columns = [(w, k, measure) for w in table.weighers for k in KS for measure in table.measures]
     timed = "ms" in table.measures
     rows = []
@@ -78,7 +78,7 @@ def _by_method(results: Results, table: PaperTable) -> _Layout:
 
 
 def _by_k(results: Results, table: PaperTable) -> _Layout:
-    """A row for each number of bits and K, a column for each method: Table 8."""
+    """Lay out a row for each code length and K, a column for each method: Table 8."""
     (hasher,), (weigher,) = table.hashers, table.weighers
     printed: dict[Key, str] = {key: figure for key, _, figure in table.figures()}
     lengths = tuple(dict.fromkeys(row.bits for row in table.rows))
@@ -113,11 +113,11 @@ def _note(results: Results, table: PaperTable, names: set[str]) -> str:
         parts.append("Precision in %.")
     parts.append(about_data(results, table.role))
     if "ms" in table.measures:
-        queries, rounds = (results.settings.get(of) for of in ("timed_queries", "timing_rounds"))
+        queries, rounds = map(results.settings.get, ("timed_queries", "timing_rounds"))
         if queries is not None and rounds is not None:
             parts.append(f"Mean time of at most {queries} queries, median of {rounds} rounds.")
         parts += [
-            f"The paper's machine: {MACHINE}; only speed-ups compare, and those at equal n.",
+            f"The paper's machine: {MACHINE}; only speed-ups are comparable, and only at equal n.",
             "The number of tables is the best of those tried here, bits / log2 n in the paper.",
             *(_ABOUT[m] for m in OUR_METHODS if {m, f"{m} ms"} & names),
         ]

@@ -41,7 +41,7 @@ MARKERS = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A value to draw and, where known, the range that it was seen in."""
+    """A value to draw and, where known, the range of its measurements."""
 
     value: float
     low: float | None = None
@@ -50,19 +50,19 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What panels or places in a panel stand for: a name and its values in order."""
+    """The meaning of panels, or of positions in a panel: a name and its values in order."""
 
     name: str
     values: tuple[int, ...]
 
 
 Series: TypeAlias = Mapping[str, Mapping[tuple[int, int], Reading]]
-"""By method, then by the values of (panel, place)."""
+"""Readings by method, then by (panel, place) values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What to draw. Readings that are not there leave a gap in their line."""
+    """The content of a chart. Missing readings leave a gap in their line."""
 
     title: str
     panels: Axis
@@ -72,23 +72,23 @@ class Chart:
     series: Series
     log: bool
     paper: Series = field(default_factory=dict)
-    """The paper's figures, drawn behind."""
+    """The paper's figures, drawn in the background."""
     reference: float | None = None
-    """Where to draw a line across."""
+    """The value at which to draw a horizontal line."""
 
 
 def css_class(method: str) -> str:
-    """The class that gives a method its colour."""
+    """Return the CSS class that gives a method its colour."""
     return "m-" + "".join(c if c.isalnum() else "-" for c in method.lower())
 
 
 def marker(method: str) -> str:
-    """The path of a method's marker, around the origin."""
+    """Return the SVG path of a method's marker, centred on the origin."""
     return MARKERS.get(method, _CIRCLE)
 
 
 def legend(methods: Sequence[str], *, with_paper: bool) -> str:
-    """The methods with their lines and markers, as a list; `with_paper` explains dotted lines."""
+    """Render the methods' lines and markers as a list; `with_paper` explains dotted lines."""
     items = [
         _key(
             css_class(method),
@@ -111,7 +111,7 @@ def _key(kind: str, drawing: str, text: str) -> str:
 
 
 def draw(chart: Chart, name: str) -> str:
-    """The chart as an SVG element; `name` is unique on the page and begins its ids."""
+    """Render the chart as an SVG element; `name`, unique on the page, is the prefix of its ids."""
     values = [
         edge
         for readings in (*chart.series.values(), *chart.paper.values())
@@ -138,15 +138,15 @@ def draw(chart: Chart, name: str) -> str:
 
 
 def _description(chart: Chart) -> str:
-    """Each line's two ends, in words."""
+    """Describe the two ends of each line in words."""
     ends = []
     for method, readings in chart.series.items():
         keys = sorted(readings)
-        said = [
+        end_texts = [
             f"{three_digits(readings[key].value)}{chart.unit} at {_setting(chart, key)}"
             for key in dict.fromkeys((keys[0], keys[-1]))
         ]
-        ends.append(f"{method}: {' and '.join(said)}.")
+        ends.append(f"{method}: {' and '.join(end_texts)}.")
     return f"{_scale_in_words(chart)}, against {chart.places.name}. " + " ".join(ends)
 
 
@@ -163,7 +163,7 @@ def _label(axis: Axis, value: int) -> str:
 
 
 class _Frame:
-    """Where everything of one chart lies, in pixels of its viewBox."""
+    """The geometry of one chart, in pixels of its viewBox."""
 
     def __init__(self, chart: Chart, scale: Scale) -> None:
         self.chart = chart
@@ -177,7 +177,7 @@ class _Frame:
         return LEFT + place * (self.panel_width + GAP)
 
     def x(self, key: tuple[int, int]) -> float:
-        """Places have the same distance: bits and K both grow by factors."""
+        """Return the x of a reading; places are equally spaced, as bits and K grow by factors."""
         panel, value = key
         place = self.chart.places.values.index(value)
         share = (place + 0.5) / len(self.chart.places.values)
@@ -187,7 +187,7 @@ class _Frame:
         return self.bottom - self.scale.share(value) * (self.bottom - TOP)
 
     def background(self) -> Iterator[str]:
-        """Panels, grid, ticks and labels."""
+        """Yield panels, grid, ticks and labels."""
         chart = self.chart
         for tick in self.scale.ticks:
             label = f'x="{LEFT - 7:g}" y="{self.y(tick) + 3.6:.1f}" text-anchor="end"'
@@ -221,13 +221,13 @@ class _Frame:
         )
 
     def dots(self, method: str) -> str:
-        """The paper's line of a method."""
+        """Render the paper's line of a method."""
         return (
             f'<path class="printed {css_class(method)}" d="{self.path(self.chart.paper[method])}"/>'
         )
 
     def line(self, method: str) -> str:
-        """A method's line and, for each reading, its range and a marker."""
+        """Render a method's line and, for each reading, its range and a marker."""
         readings = self.chart.series[method]
         ranges, marks = [], []
         for key, reading in sorted(readings.items()):
@@ -237,10 +237,10 @@ class _Frame:
             if reading.low and reading.high:
                 ranges.append(f"M{x:.1f} {self.y(reading.low):.1f}V{self.y(reading.high):.1f}")
             figure = three_digits(reading.value) + self.chart.unit
-            said = f"{method}, {_setting(self.chart, key)}: {figure}"
+            tooltip = f"{method}, {_setting(self.chart, key)}: {figure}"
             marks.append(
                 f'<path class="mark" d="{marker(method)}" transform="translate({x:.1f} {y:.1f})">'
-                f"<title>{escape(said)}</title></path>"
+                f"<title>{escape(tooltip)}</title></path>"
             )
         spans = f'<path class="range" d="{"".join(ranges)}"/>' if ranges else ""
         return (
@@ -249,7 +249,7 @@ class _Frame:
         )
 
     def path(self, readings: Mapping[tuple[int, int], Reading]) -> str:
-        """From reading to reading, broken where one is missing and between panels."""
+        """Connect the readings, with gaps where one is missing and between panels."""
         steps = []
         for panel in self.chart.panels.values:
             pen = "M"
@@ -263,7 +263,7 @@ class _Frame:
         return "".join(steps)
 
     def has(self, reading: Reading) -> bool:
-        """Whether the axis has the value: a log axis has no 0."""
+        """Whether the axis can show the value: a log axis has no 0."""
         return reading.value > 0 or not self.scale.log
 
 

@@ -1,4 +1,4 @@
-"""What is not as in the paper: the data, the machine, and what had to be reconstructed."""
+"""The report's section on differences from the paper: data, machine, and reconstructed details."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ RECONSTRUCTED = (
     ("Wh", "The weights are reconstructed from the description of their method."),
     (
         "Asym",
-        "It has two variants, and the paper does not say which it ran. Here it is the expectation: "
-        "the squared gap between the query's projection and the mean of the rows that have the "
-        "bit.",
+        "It has two variants, and the paper does not say which it used. Here it is the "
+        "expectation: the squared gap between the query's projection and the mean of the rows "
+        "that have the bit.",
     ),
     (
         "MIH",
@@ -30,54 +30,57 @@ RECONSTRUCTED = (
     ),
     (
         "PQTable",
-        "Its own merge is reconstructed: the tables take turns until K rows were met in all of "
-        "them. PQTable_max_heap takes the merge of MIWQ, as in the paper.",
+        "Its own merge is reconstructed: the tables take turns until K rows were found in all of "
+        "them. PQTable_max_heap uses the merge of MIWQ, as in the paper.",
     ),
     (
         "Tables",
-        "Hash tables are arrays of rows sorted by key, with a directory to find the place, not "
+        "Hash tables are arrays of rows sorted by key, with a directory to find a bucket, not "
         "arrays over all keys. They hold the same buckets.",
     ),
     (
         "Number of tables",
-        "Each method runs at its best number of tables from a sweep. The paper takes "
-        "bits / log2 n, which the sweep has too.",
+        "Each method runs at its best number of tables from a sweep. The paper uses "
+        "bits / log2 n, which the sweep includes.",
     ),
     (
         "Baseline",
-        "It ranks by Hamming distance from the query's own code, without any weight.",
+        "It ranks by Hamming distance from the query's code, without any weight.",
     ),
 )
 
 
 def differences(results: Results) -> str:
-    """The section's content."""
+    """Render the section's content."""
     parts = [f"<p>{escape(_sets_in_words(results.data))} {escape(_machine_in_words())}</p>"]
     if results.data:
         rows = tuple(_row(facts) for facts in results.data)
         sizes = Table(0, "data", "", HEADS, COLUMNS, rows, "")
         parts.append(f'<div class="data">{comparison(sizes, "paper")}</div>')
-    items = "".join(f"<dt>{escape(what)}</dt><dd>{escape(how)}</dd>" for what, how in RECONSTRUCTED)
+    items = "".join(
+        f"<dt>{escape(topic)}</dt><dd>{escape(text)}</dd>" for topic, text in RECONSTRUCTED
+    )
     parts.append(f'<h3>What the paper leaves open</h3><dl class="notes">{items}</dl>')
     return "".join(parts)
 
 
 def _sets_in_words(data: list[DataFacts]) -> str:
-    asked = [facts for facts in data if _in_paper(facts.role)]
-    if not asked:
+    searched = [facts for facts in data if _in_paper(facts.role)]
+    if not searched:
         return "None of the paper's data sets was searched."
-    own = [facts for facts in asked if facts.genuine]
-    if len(own) == len(asked):
+    genuine = [facts for facts in searched if facts.genuine]
+    if len(genuine) == len(searched):
         return "All data sets below are the paper's own."
-    if not own:
-        return "None of the data sets is the paper's own: stand-ins took their places."
-    return f"{len(own)} of {len(asked)} data sets are the paper's own; the rest have stand-ins."
+    if not genuine:
+        return "None of the data sets is the paper's own: all are stand-ins."
+    count = f"{len(genuine)} of {len(searched)}"
+    return f"{count} data sets are the paper's own; the others are stand-ins."
 
 
 def _machine_in_words() -> str:
     return (
-        f"The paper measured on a {MACHINE}. Times of two machines do not compare; speed-ups, each "
-        "the ratio of two times on one machine, do so roughly, and only at equal numbers of rows."
+        f"The paper measured on a {MACHINE}. Times on two machines are not comparable; speed-ups, "
+        "ratios of two times on one machine, are roughly so, but only at equal numbers of rows."
     )
 
 

@@ -1,4 +1,4 @@
-"""The charts of the report: which measures, of which methods, against what."""
+"""The charts of the report: their measures, methods and axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bitweigh_experiments.reproduce.results import HASHERS, METHODS, WEIGHERS, C
 __all__ = ["FIGURES", "charts_of", "figures", "main_setting", "other_figures"]
 
 Setting: TypeAlias = tuple[str, str]
-"""Hasher and weigher."""
+"""A pair of hasher and weigher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Figure:
     note: str
     methods: tuple[str, ...]
     charts: tuple[tuple[Measure, bool], ...]
-    """Each with whether it is drawn against K, a panel per code length, or the other way round."""
+    """Measures, each with True if drawn against K (a panel per code length), else against bits."""
 
 
 def _time(cell: Cell) -> Reading | None:
@@ -74,15 +74,15 @@ FIGURES = (
     Figure(
         "time",
         "Time per query",
-        "Lower is faster. A thin upright line behind a marker spans the quickest and the slowest "
-        "round of the timing.",
+        "Lower is faster. A thin vertical line behind a marker spans the fastest and the slowest "
+        "round of timing.",
         METHODS,
         ((TIME, False), (TIME, True)),
     ),
     Figure(
         "speed-up",
         "Speed-up over Linear Scan",
-        "Higher is faster. The line across, at 1, is Linear Scan.",
+        "Higher is faster. The horizontal line at 1 is Linear Scan.",
         tuple(method for method in METHODS if method != "Linear Scan"),
         ((SPEED_UP, False), (SPEED_UP, True)),
     ),
@@ -90,7 +90,7 @@ FIGURES = (
         "precision",
         "Precision",
         "Higher is better. Where MIWQ finds what Linear Scan "
-        "finds, its disc lies inside the square. The other methods are in the full grid.",
+        "finds, its disc lies inside the square. More tables, below, have the other methods.",
         ("Baseline", "MIH", "Linear Scan", "MIWQ"),
         ((PRECISION, False), (PRECISION, True)),
     ),
@@ -106,13 +106,13 @@ FIGURES = (
 
 
 def main_setting(results: Results) -> Setting | None:
-    """LSH and Asym as in the paper's own text, else the first that was measured."""
+    """Return LSH and Asym, as in the paper's main text, else the first pair measured."""
     measured = _settings(results)
     return measured[0] if measured else None
 
 
 def figures(results: Results) -> tuple[str, list[tuple[str, str]]]:
-    """All figures of the main setting, and the id and title of each."""
+    """Render all figures of the main setting; also return the id and title of each."""
     setting = main_setting(results)
     if setting is None:
         return "", []
@@ -122,7 +122,7 @@ def figures(results: Results) -> tuple[str, list[tuple[str, str]]]:
 
 
 def other_figures(results: Results) -> str:
-    """The same of every other setting, folded."""
+    """Render the figures of every other setting, folded."""
     return "".join(
         f"<details><summary>The same charts for {escape(hasher)} codes and {escape(weigher)} "
         "weights</summary>"
@@ -133,7 +133,7 @@ def other_figures(results: Results) -> str:
 
 
 def charts_of(results: Results, setting: Setting, figure: Figure, role: str) -> list[Chart]:
-    """The charts of one data set, without those that nothing was measured for."""
+    """Return the charts of one data set, without those that have no measurements."""
     ours, papers = (
         [
             cell
@@ -156,7 +156,7 @@ def _chart(
     series = _series(ours, measure, against_k)
     names = ("bits", "K") if against_k else ("K", "bits")
     panels, places = (Axis(name, _values(series, part)) for part, name in enumerate(names))
-    known = _series(papers, measure, against_k) if measure.with_paper else {}
+    papers_series = _series(papers, measure, against_k) if measure.with_paper else {}
     return Chart(
         title=f"{title}, against {places.name}",
         panels=panels,
@@ -171,7 +171,7 @@ def _chart(
                 for key, reading in readings.items()
                 if key[0] in panels.values and key[1] in places.values
             }
-            for method, readings in known.items()
+            for method, readings in papers_series.items()
         },
         reference=measure.reference,
     )
@@ -194,7 +194,7 @@ def _values(series: Series, part: int) -> tuple[int, ...]:
 
 
 def _figure(results: Results, setting: Setting, figure: Figure, level: int) -> str:
-    """A heading of that level, the legend, and a row of charts for each data set."""
+    """Render a heading of `level`, the legend, and a row of charts for each data set."""
     name = _name(figure, setting)
     rows: list[str] = []
     methods: set[str] = set()
@@ -224,14 +224,17 @@ def _name(figure: Figure, setting: Setting) -> str:
 
 
 def roles(results: Results) -> list[str]:
-    """The data sets, in the order of the records."""
+    """Return the data sets, in the order of the records."""
     named = [facts.role for facts in results.data]
     return list(dict.fromkeys([*named, *(cell.role for cell in results.cells)]))
 
 
 def _settings(results: Results) -> list[Setting]:
-    """Hasher and weigher of every cell, in the paper's order."""
-    met = {(cell.hasher, cell.weigher) for cell in results.cells}
+    """Return the measured pairs of hasher and weigher, in the paper's order."""
+    measured = {(cell.hasher, cell.weigher) for cell in results.cells}
     return [
-        (hasher, weigher) for hasher in HASHERS for weigher in WEIGHERS if (hasher, weigher) in met
+        (hasher, weigher)
+        for hasher in HASHERS
+        for weigher in WEIGHERS
+        if (hasher, weigher) in measured
     ]

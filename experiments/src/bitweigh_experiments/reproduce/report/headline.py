@@ -1,4 +1,4 @@
-"""The few numbers at the head of the report, counted from the records."""
+"""The key numbers at the top of the report, counted from the records."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ Pair: TypeAlias = tuple[Cell, Cell]
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A number and what it says."""
+    """A number and its meaning."""
 
     value: str
     text: str
 
 
 def headlines(results: Results, judged: Sequence[Claim]) -> list[Headline]:
-    """What to read first; without what was not measured."""
+    """Return the key numbers, without those that were not measured."""
     found: list[Headline | None] = [
         _largest_speed_up(results),
         _count(
             _pairs(results, "MIWQ", "Linear Scan"),
             lambda cell: cell.precision,
-            lambda own, other: abs(own - other) < SAME,
+            lambda miwq, scan: abs(miwq - scan) < SAME,
             "settings have the same precision with MIWQ as with Linear Scan",
         ),
         _count(
             _pairs(results, "MIWQ", "Linear Scan"),
             lambda cell: cell.ms,
-            lambda own, other: own < other,
+            lambda miwq, scan: miwq < scan,
             "settings have MIWQ faster than Linear Scan",
         ),
         _count(
             _pairs(results, "bitweigh", "MIWQ"),
             lambda cell: cell.ms,
-            lambda own, other: own < other,
+            lambda bitweigh, miwq: bitweigh < miwq,
             "settings have this library's index faster than MIWQ",
         ),
         _claims(judged),
@@ -67,7 +67,7 @@ def _largest_speed_up(results: Results) -> Headline | None:
 
 
 def _pairs(results: Results, method: str, other: str) -> Iterator[Pair]:
-    """Both methods' cells at every setting that has them."""
+    """Yield the cells of both methods at every setting that has them."""
     cells = {_key(cell): cell for cell in results.cells}
     for key, cell in cells.items():
         if cell.method == method and (*key[:-1], other) in cells:
@@ -84,8 +84,8 @@ def _count(
     holds: Callable[[float, float], bool],
     text: str,
 ) -> Headline | None:
-    both = [(read(cell), read(other)) for cell, other in pairs]
-    judged = [holds(own, other) for own, other in both if own is not None and other is not None]
+    figures = [(read(cell), read(other)) for cell, other in pairs]
+    judged = [holds(a, b) for a, b in figures if a is not None and b is not None]
     return Headline(f"{sum(judged)} of {len(judged)}", text) if judged else None
 
 
@@ -94,8 +94,8 @@ def _claims(judged: Sequence[Claim]) -> Headline | None:
     if not measured:
         return None
     mostly = sum(claim.mostly for claim in judged)
-    left = len(judged) - len(measured)
+    unmeasured = len(judged) - len(measured)
     more = f", {mostly} more in at least nine of ten" if mostly else ""
-    rest = f"; {left} not measured" if left else ""
+    rest = f"; {unmeasured} not measured" if unmeasured else ""
     text = f"claims hold in every setting{more}{rest}"
     return Headline(f"{sum(measured)} of {len(measured)}", text)

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing beside it."""
+"""The report as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["render", "write_report"]
 TITLE = "Efficient Querying from Weighted Binary Codes, repeated"
 ABOUT = (
     "Z. Weng and Y. Zhu, \u201cEfficient Querying from Weighted Binary Codes\u201d (AAAI 2020), "
-    "propose MIWQ, which finds the K binary codes nearest to a query when every bit has a weight "
-    "of its own, without looking at all codes. This page repeats their experiments: MIWQ and the "
-    "methods that they compare it with ran again, here, and each of their figures stands beside "
-    "the one measured now. bitweigh, where it appears, is this library's own index."
+    "propose MIWQ, which finds the K binary codes nearest to a query when every bit has its own "
+    "weight, without looking at all codes. This page repeats their experiments with MIWQ and the "
+    "methods they compare it with, and shows each of their figures beside the one measured here. "
+    "bitweigh, where it appears, is this library's own index."
 )
-# Class, sign and word. A claim that fails in a few settings only is told from one that fails.
+# CSS class, sign and words of each verdict.
 HOLDS = ("holds", "\u2713", "holds")
 MOSTLY = ("mostly", "\u223c", "mostly holds")
 FAILS = ("fails", "\u2717", "does not hold")
@@ -48,7 +48,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page; `parts` are links to what is in it."""
+    """A section of the page; `parts` are the names and titles of its subsections."""
 
     name: str
     title: str
@@ -62,12 +62,12 @@ def write_report(results: Results, path: Path, *, files: Sequence[str] | None = 
     Parameters
     ----------
     results : Results
-        What was measured. Whatever is missing in it is left out or marked as not measured.
+        The measurements. Missing ones are left out or marked as not measured.
     path : Path
         The file to write.
-    files : names, optional
-        Of the files with the records that lie beside it; by default its own name, ending in
-        .json and .csv.
+    files : sequence of str, optional
+        Names of the files beside it that hold the records; by default the name of the report,
+        ending in .json and .csv.
 
     """
     if files is None:
@@ -76,23 +76,23 @@ def write_report(results: Results, path: Path, *, files: Sequence[str] | None = 
 
 
 def render(results: Results, files: Sequence[str]) -> str:
-    """The page as text."""
+    """Return the page as HTML."""
     judged = clearest_first(claims(results))
-    of_paper, extra = tables(results), extra_tables(results)
+    paper_tables, extra = tables(results), extra_tables(results)
     sections = [
         Section("claims", "The claims", _claims(judged)),
         Section("differences", "What differs from the paper", differences(results)),
         Section("machine", "The machine", _facts(results.machine)),
         _charts(results),
-        _tables(of_paper),
+        _tables(paper_tables),
         Section("more", "More tables", "".join(_folded(table) for table in extra)),
         Section("repeat", "How to repeat it", _repeat(results, files)),
     ]
     sections = [section for section in sections if section.content]
-    ours = resources.files(__package__)
-    return Template(ours.joinpath("page.html").read_text("utf-8")).substitute(
+    package = resources.files(__package__)
+    return Template(package.joinpath("page.html").read_text("utf-8")).substitute(
         title=escape(TITLE),
-        style=ours.joinpath("style.css").read_text("utf-8"),
+        style=package.joinpath("style.css").read_text("utf-8"),
         about=escape(ABOUT),
         when=escape(_when(results)),
         headline=_headline(results, judged),
@@ -106,17 +106,17 @@ def render(results: Results, files: Sequence[str]) -> str:
 
 
 def _when(results: Results) -> str:
-    said = []
+    sentences = []
     if "date" in results.machine:
-        said.append(f"Measured on {results.machine['date']}.")
+        sentences.append(f"Measured on {results.machine['date']}.")
     if "seconds" in results.settings:
-        said.append(f"The run took {_duration(float(results.settings['seconds']))}.")
+        sentences.append(f"The run took {_duration(float(results.settings['seconds']))}.")
     if results.settings.get("quick"):
-        said.append(
+        sentences.append(
             "It was a quick run, with fewer rows, queries and lengths of codes than a full one: "
             "speed-ups grow with the number of rows."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _duration(seconds: float) -> str:
@@ -129,8 +129,8 @@ def _duration(seconds: float) -> str:
 
 def _headline(results: Results, judged: Sequence[Claim]) -> str:
     items = "".join(
-        f"<li><b>{escape(one.value)}</b> {escape(one.text)}</li>"
-        for one in headlines(results, judged)
+        f"<li><b>{escape(headline.value)}</b> {escape(headline.text)}</li>"
+        for headline in headlines(results, judged)
     )
     return f'<ul class="headline">{items}</ul>' if items else "<p>Nothing was measured.</p>"
 
@@ -157,13 +157,15 @@ def _verdict(claim: Claim) -> tuple[str, str, str]:
 
 def _claim(claim: Claim) -> str:
     kind, sign, word = _verdict(claim)
-    count = f'<span class="count">{claim.held} of {claim.of}</span>' if claim.of else ""
+    count = ""
+    if claim.n_settings:
+        count = f'<span class="count">{claim.n_held} of {claim.n_settings}</span>'
     folded = ""
     if claim.exceptions:
-        items = "".join(f"<li>{escape(one)}</li>" for one in claim.exceptions)
-        many = "exception" if len(claim.exceptions) == 1 else "exceptions"
+        items = "".join(f"<li>{escape(exception)}</li>" for exception in claim.exceptions)
+        noun = "exception" if len(claim.exceptions) == 1 else "exceptions"
         folded = (
-            f"<details><summary>{len(claim.exceptions)} {many}</summary><ul>{items}</ul></details>"
+            f"<details><summary>{len(claim.exceptions)} {noun}</summary><ul>{items}</ul></details>"
         )
     return (
         f'<li class="{kind}"><p class="verdict"><span class="sign" aria-hidden="true">{sign}</span>'
@@ -181,10 +183,10 @@ def _charts(results: Results) -> Section:
     if setting is None:
         return Section("charts", "Charts", "")
     text = (
-        f"Codes by {setting[0]}, weights by {setting[1]}. A row for each data set, with its own "
-        "scale; panels side by side share it. A method has the same colour and marker everywhere; "
-        "rest the pointer on a marker to read its value. Dotted lines without markers are the "
-        "paper's own figures, on its data and machine."
+        f"Codes by {setting[0]}, weights by {setting[1]}. Each data set has a row of charts; "
+        "panels side by side share a scale. A method has the same colour and marker everywhere; "
+        "hover over a marker to read its value. Dotted lines without markers are the paper's own "
+        "figures, on its data and machine."
     )
     drawn, parts = figures(results)
     return Section(
@@ -192,13 +194,13 @@ def _charts(results: Results) -> Section:
     )
 
 
-def _tables(of_paper: Sequence[Table]) -> Section:
+def _tables(paper_tables: Sequence[Table]) -> Section:
     content = "".join(
         f'<section class="whole" id="table-{table.number}"><h3>Table {table.number}. '
         f"{escape(table.title)}</h3>{comparison(table)}{_note(table)}</section>"
-        for table in of_paper
+        for table in paper_tables
     )
-    parts = tuple((f"table-{table.number}", f"{table.number}") for table in of_paper)
+    parts = tuple((f"table-{table.number}", f"{table.number}") for table in paper_tables)
     return Section("tables", "The paper's tables", content, parts)
 
 
@@ -226,23 +228,23 @@ def _repeat(results: Results, files: Sequence[str]) -> str:
 
 
 def _command(results: Results) -> str:
-    """What gives such a run, with the options that are not at their defaults."""
-    used = results.settings
-    quick = bool(used.get("quick"))
-    usual = Plan.of(quick=quick).scale
+    """Return the command of such a run, with the options that are not at their defaults."""
+    settings = results.settings
+    quick = bool(settings.get("quick"))
+    default = Plan.of(quick=quick).scale
     parts = ["bitweigh paper reproduce"]
     if quick:
         parts.append("--quick")
     if any(GENERATED not in facts.name for facts in results.data):
         parts.append("--data DIR")
-    if used.get("tables", "all") != "all":
-        parts.append(f"--tables {str(used['tables']).replace(' ', '')}")
-    if used.get("max_rows") not in (None, usual.max_rows):
-        parts.append(f"--rows {used['max_rows']}")
-    if used.get("queries") not in (None, usual.n_queries):
-        parts.append(f"--queries {used['queries']}")
-    if "seed" in used:
-        parts.append(f"--seed {used['seed']}")
+    if settings.get("tables", "all") != "all":
+        parts.append(f"--tables {str(settings['tables']).replace(' ', '')}")
+    if settings.get("max_rows") not in (None, default.max_rows):
+        parts.append(f"--rows {settings['max_rows']}")
+    if settings.get("queries") not in (None, default.n_queries):
+        parts.append(f"--queries {settings['queries']}")
+    if "seed" in settings:
+        parts.append(f"--seed {settings['seed']}")
     return " ".join(parts)
 
 

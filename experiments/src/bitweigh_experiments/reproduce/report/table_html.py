@@ -13,7 +13,7 @@ __all__ = ["comparison", "plain"]
 
 
 def plain(head_names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of text with a row of names."""
+    """Render a table of text with a header row."""
     names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head_names)
     lines = "".join(
         f'<tr><th scope="row">{escape(head)}</th>'
@@ -25,20 +25,20 @@ def plain(head_names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def comparison(table: Table, papers: str = f"paper: {MACHINE}") -> str:
-    """What was measured and, to the right, those columns that the paper has figures for.
+    """Render the measured columns and, to their right, those that the paper has figures for.
 
-    `papers` stands above the latter.
+    `papers` is the heading of the latter.
     """
     printed = [
-        place
-        for place in range(len(table.columns))
-        if any(row.paper[place] not in ("", MISSING) for row in table.rows)
+        column
+        for column in range(len(table.columns))
+        if any(row.paper[column] not in ("", MISSING) for row in table.rows)
     ]
     names = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.head_names)
     names += _columns(table.columns, "")
     group = ""
     if printed:
-        names += _columns([table.columns[place] for place in printed], "paper")
+        names += _columns([table.columns[column] for column in printed], "paper")
         group = (
             f'<tr class="who"><td colspan="{len(table.head_names)}"></td>'
             f'<th scope="colgroup" colspan="{len(table.columns)}">this run</th>'
@@ -54,43 +54,43 @@ def comparison(table: Table, papers: str = f"paper: {MACHINE}") -> str:
 
 
 def _line(row: Row, before: tuple[str, ...], printed: Sequence[int]) -> str:
-    """A row; heads that repeat those of the row above are set back."""
+    """Render a row; heads that repeat those of the row above are dimmed."""
     same = 0
     while same < min(len(row.heads) - 1, len(before)) and row.heads[same] == before[same]:
         same += 1
     heads = "".join(
-        f'<th scope="row"{_classes("again" if place < same else "")}>{escape(head)}</th>'
-        for place, head in enumerate(row.heads)
+        f'<th scope="row"{_classes("again" if level < same else "")}>{escape(head)}</th>'
+        for level, head in enumerate(row.heads)
     )
-    own = "".join(f'<td class="n">{escape(figure)}</td>' for figure in row.ours)
+    ours = "".join(f'<td class="n">{escape(figure)}</td>' for figure in row.ours)
     paper = "".join(
-        f"<td{_classes('n paper', 'edge' if place == printed[0] else '')}>"
-        f"{escape(row.paper[place])}</td>"
-        for place in printed
+        f"<td{_classes('n paper', 'edge' if column == printed[0] else '')}>"
+        f"{escape(row.paper[column])}</td>"
+        for column in printed
     )
     group = "group" if before and same < len(row.heads) - 1 else ""
     main = "main" if "MIWQ" in row.heads else ""
-    return f"<tr{_classes(group, main)}>{heads}{own}{paper}</tr>"
+    return f"<tr{_classes(group, main)}>{heads}{ours}{paper}</tr>"
 
 
 def _columns(names: Sequence[str], kind: str) -> str:
     return "".join(
-        f'<th scope="col"{_classes("n", kind, "edge" if kind and place == 0 else "")}>'
+        f'<th scope="col"{_classes("n", kind, "edge" if kind and number == 0 else "")}>'
         f"{_whole_words(name)}</th>"
-        for place, name in enumerate(names)
+        for number, name in enumerate(names)
     )
 
 
 def _whole_words(name: str) -> str:
-    """Breaks between words only: a browser would break 100-NN as well."""
+    """Allow line breaks between words only: a browser would also break at the hyphen of 100-NN."""
     return " ".join(f"<span>{escape(word)}</span>" for word in name.split())
 
 
 def _classes(*names: str) -> str:
-    kept = " ".join(name for name in names if name)
-    return f' class="{kept}"' if kept else ""
+    joined = " ".join(name for name in names if name)
+    return f' class="{joined}"' if joined else ""
 
 
 def _scrolling(content: str) -> str:
-    """Wide tables scroll in a frame of their own, which the keyboard reaches too."""
+    """Wrap a table in a scrollable frame, which is also reachable by keyboard."""
     return f'<div class="scroll" tabindex="0"><table>{content}</table></div>'
