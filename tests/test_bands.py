@@ -255,3 +255,34 @@ def test_rows_are_not_unpacked_where_there_is_no_memory_for_bands(
     monkeypatch.setattr(Segment, "codes", unpack)
     index.build()
     assert index.explain(np.ones((64, 2)), 1).segments[0].bands == 0
+
+
+def test_compact_builds_the_bands_of_a_large_index_that_was_saved_without(tmp_path: Path) -> None:
+    n_rows = bitweigh.Index(64)._policy.banded_rows
+    index = bitweigh.Index(64, build="manual")
+    index.add(np.random.default_rng(0).integers(0, 256, (n_rows, 8), dtype=np.uint8))
+    index.compact()
+    assert index.memory().directories == 0
+    index.save(tmp_path)
+    loaded = bitweigh.Index.load(tmp_path, mmap=True)
+    loaded.compact()
+    assert loaded.memory().directories > 0
+    segments = loaded._state.segments
+    loaded.compact()
+    assert loaded._state.segments == segments
+
+
+def test_an_empty_index_is_explained_as_one() -> None:
+    assert bitweigh.Index(8).explain(np.ones((8, 2)), 3).reason == "the index is empty"
+
+
+def test_ties_count_the_work_of_both_searches() -> None:
+    index = bitweigh.Index(64)
+    index.add(np.random.default_rng(0).integers(0, 256, (500, 8), dtype=np.uint8))
+    costs = np.random.default_rng(1).random((3, 64, 2))
+    both = index.search_with_ties(costs, 5, stats=True).stats
+    nearest = index.search(costs, 5, stats=True).stats
+    assert both is not None
+    assert nearest is not None
+    looked_at = both.rows_scanned + both.rows_scored_directly
+    assert (looked_at >= nearest.rows_scanned + nearest.rows_scored_directly + 500).all()

@@ -53,12 +53,26 @@ def test_a_mapped_index_of_a_derived_class_stays_mapped_when_pickled(tmp_path: P
     plain = bitweigh.Index(8)
     plain.add(CODES)
     plain.save(tmp_path / "index")
-    mapped = bitweigh.load(tmp_path / "index", mmap=True)
-    index = mapped._as(Named, {**vars(mapped), "notes": ["fruit"]})
+    index = Named.load(tmp_path / "index", mmap=True)
+    assert type(index) is Named
+    index.notes = ["fruit"]
     assert len(pickle.dumps(index)) < 500
     other = pickled(index)
     assert type(other) is Named
     assert (other.notes, len(other)) == (["fruit"], 50)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_pickle_still_builds_bands_only_when_asked(mapped: bool, tmp_path: Path) -> None:
+    index = bitweigh.Index(8, build="manual")
+    index.add(CODES)
+    if mapped:
+        index.save(tmp_path / "index")
+        index = bitweigh.Index.load(tmp_path / "index", mmap=True, build="manual")
+    other = pickled(index)
+    other._policy.tail_rows = other._policy.banded_rows = 1
+    other.add(CODES)
+    assert other.memory().directories == 0
 
 
 def test_a_deep_copy_of_what_holds_an_index_twice_holds_one_copy_twice() -> None:

@@ -159,20 +159,34 @@ def test_a_hasher_is_saved_where_a_link_leads(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "real").iterdir()] == ["file.npz"]
 
 
+def replace_when_opened(
+    monkeypatch: pytest.MonkeyPatch, path: Path, replace: Callable[[], object]
+) -> None:
+    """Write a plain file that is replaced between the first look at it and its opening."""
+    path.write_bytes(b"plain")
+    os_open = os.open
+
+    def open_replaced(opened: Path, flags: int) -> int:
+        path.unlink()
+        replace()
+        return os_open(opened, flags)
+
+    monkeypatch.setattr(os, "open", open_replaced)
+
+
 def test_a_file_that_becomes_a_link_while_it_is_opened_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "link").symlink_to("/dev/zero")
-    kinds = iter(["", "a link"])
-    monkeypatch.setattr(reading, "kind_of", lambda _: next(kinds))
+    path = tmp_path / "file"
+    replace_when_opened(monkeypatch, path, lambda: path.symlink_to("/dev/zero"))
     with pytest.raises(bitweigh.CorruptFileError, match="is a link"):
-        reading.open_plain(tmp_path / "link")
+        reading.open_plain(path)
 
 
 def test_a_file_that_becomes_a_pipe_while_it_is_opened_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr(reading, "kind_of", lambda _: "")
+    path = tmp_path / "file"
+    replace_when_opened(monkeypatch, path, lambda: os.mkfifo(path))
     with pytest.raises(bitweigh.CorruptFileError, match="is a pipe"):
-        reading.open_plain(tmp_path / "pipe")
+        reading.open_plain(path)

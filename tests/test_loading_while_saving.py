@@ -50,22 +50,21 @@ def test_a_load_gives_up_where_saves_never_end(
 def test_a_load_starts_anew_when_an_equal_index_was_saved_after_another(
     mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = "map_array" if mapped else "read_array"
-    read, calls = getattr(index_files, name), []
+    read, calls = index_files.load_array, []
 
-    def save_then_read(folder: Path, *facts: object) -> object:
+    def save_then_read(folder: Path, file: Any, **facts: Any) -> object:
         calls.append(folder)
         if len(calls) == 1:
             # The file is missing, but by then the manifest is the old one again.
             small_index(seed=2).save(folder)
             try:
-                return read(folder, *facts)
+                return read(folder, file, **facts)
             finally:
                 small_index(seed=1).save(folder)
-        return read(folder, *facts)
+        return read(folder, file, **facts)
 
     small_index(seed=1).save(tmp_path)
-    monkeypatch.setattr(index_files, name, save_then_read)
+    monkeypatch.setattr(index_files, "load_array", save_then_read)
     assert codes_by_id(bitweigh.load(tmp_path, mmap=mapped)) == codes_by_id(small_index(seed=1))
     assert len(calls) > 1
 

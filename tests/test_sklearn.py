@@ -330,3 +330,32 @@ def test_without_scikit_learn_importing_says_what_to_install(
     assert spec.loader is not None
     with pytest.raises(ImportError, match=r"pip install 'bitweigh\[sklearn\]'"):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+@pytest.mark.parametrize("queries", [None, vectors(7, seed=1)])
+def test_the_graph_within_a_radius_has_the_neighbours_within_it(queries: Any) -> None:
+    data = vectors(80)
+    neighbours = WeightedHashNeighbors(n_bits=32, random_state=0).fit(data)
+    neighbours.radius = float(np.median(neighbours.kneighbors(data, 9)[0]))
+    distances, rows = neighbours.radius_neighbors(queries)
+    graph = neighbours.radius_neighbors_graph(queries, mode="distance", sort_results=True)
+    ones = neighbours.radius_neighbors_graph(queries)
+    assert graph.shape == ones.shape == (len(rows), len(data))
+    assert graph.nnz == sum(map(len, rows)) > 0
+    assert (ones.data == 1).all()
+    for query, (near, found) in enumerate(zip(distances, rows, strict=True)):
+        np.testing.assert_array_equal(graph[query].indices, found)
+        np.testing.assert_array_equal(graph[query].data, near)
+        np.testing.assert_array_equal(ones[query].indices, found)
+
+
+def test_a_wrong_mode_of_a_graph_is_refused_before_searching(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    neighbours = WeightedHashNeighbors(n_bits=32).fit(vectors(30))
+    monkeypatch.setattr(neighbours, "_vectors", None)
+    for graph in (neighbours.kneighbors_graph, neighbours.radius_neighbors_graph):
+        with pytest.raises(ValueError, match="mode must be 'connectivity' or 'distance'"):
+            graph(mode="both")
+    with pytest.raises(ValueError, match="mode must be 'distance' if sort_results"):
+        neighbours.radius_neighbors_graph(sort_results=True)

@@ -315,3 +315,31 @@ def test_verifying_a_mapped_index_finds_files_that_have_changed(kind: str, tmp_p
         file.write(bytes([last[0] ^ 1]))
     with pytest.raises(CorruptFileError, match=f"{kind}-"):
         index.verify()
+
+
+@pytest.mark.parametrize("kind", ["codes", "vectors"])
+def test_loading_checks_every_file_or_none(kind: str, tmp_path: Path) -> None:
+    fitted_index().save(tmp_path)
+    (path,) = tmp_path.glob(f"{kind}-*")
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    for mapped in (False, True):
+        assert len(VectorIndex.load(tmp_path, mmap=mapped, verify=False)) == 400
+        with pytest.raises(CorruptFileError, match=f"{kind}-"):
+            VectorIndex.load(tmp_path, mmap=mapped, verify=True)
+    assert len(VectorIndex.load(tmp_path, mmap=True)) == 400
+    with pytest.raises(CorruptFileError, match=f"{kind}-"):
+        VectorIndex.load(tmp_path)
+
+
+def test_queries_are_accepted_and_refused_like_the_vectors_that_are_added() -> None:
+    index = fitted_index()
+    np.testing.assert_array_equal(
+        index.search(QUERIES.astype(object), 3).ids, index.search(QUERIES, 3).ids
+    )
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match=r"Q must be dense, got sparse data: use Q.toarray"):
+        index.search(sparse.csr_matrix(QUERIES), 3)
+    with pytest.raises(TypeError, match=r"X must be dense, got sparse data: use X.toarray"):
+        index.add(sparse.csr_matrix(QUERIES))

@@ -155,12 +155,12 @@ def test_damage_beside_the_codes_of_a_mapped_index_is_found_later(
     kind: str, stored: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(stored, tmp_path / "copy")
-    files.verify(tmp_path / "copy")
+    files.check_files(tmp_path / "copy")
     (path,) = (tmp_path / "copy").glob(f"{kind}-*")
     raw = path.read_bytes()
     path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
     with pytest.raises(bitweigh.CorruptFileError, match="checksum") as caught:
-        files.verify(tmp_path / "copy")
+        files.check_files(tmp_path / "copy")
     assert caught.value.path == path
 
 

@@ -127,13 +127,33 @@ def test_a_save_while_an_index_is_mapped_leaves_it_without_a_folder_to_be_pickle
     filled(rerank="float32").save(tmp_path)
     load = files.load
 
-    def load_before_a_save(path: Path, mapped: bool) -> Any:
-        state = load(path, mapped)
+    def load_before_a_save(*arguments: Any) -> Any:
+        loaded = load(*arguments)
         filled(rerank="float32", seed=1).save(tmp_path)
-        return state
+        return loaded
 
     monkeypatch.setattr(files, "load", load_before_a_save)
     index = VectorIndex.load(tmp_path, mmap=True)
     monkeypatch.undo()
     with pytest.raises(TypeError, match="only while it is the same as in a folder"):
         pickle.dumps(index)
+
+
+@pytest.mark.parametrize("rerank", [None, "float32"])
+def test_a_pickle_still_builds_bands_only_when_asked(rerank: Any, tmp_path: Path) -> None:
+    filled(rerank=rerank).save(tmp_path)
+    index = VectorIndex.load(tmp_path, mmap=True, build="manual")
+    if rerank is None:
+        index.remove([0])  # not the same as in the folder: pickled whole
+    other = pickle.loads(pickle.dumps(index))
+    assert other._options["build"] == other.index._policy.build == "manual"
+
+
+def test_building_bands_is_a_change_that_no_copy_shares(tmp_path: Path) -> None:
+    filled(rerank=None).save(tmp_path)
+    index = VectorIndex.load(tmp_path, mmap=True)
+    shared = copy.copy(index)
+    index.build()
+    assert index.memory().directories > 0
+    assert shared.memory().directories == 0
+    assert pickle.loads(pickle.dumps(index)).memory().directories > 0

@@ -251,12 +251,12 @@ def test_a_damaged_file_is_named(kind: str, damage: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["hasher", "weigher", "vectors", "ids"])
 def test_damage_of_a_mapped_index_is_found_later(kind: str, folder: Path) -> None:
-    files.verify(folder)
+    files.check_files(folder)
     (path,) = folder.glob(f"{kind}-*")
     raw = path.read_bytes()
     path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
     with pytest.raises(bitweigh.CorruptFileError, match="checksum") as caught:
-        files.verify(folder)
+        files.check_files(folder)
     assert caught.value.path == path
 
 
