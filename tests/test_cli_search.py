@@ -219,6 +219,9 @@ def test_wrong_stdin_is_told_in_one_line(stdin: str | bytes, says: str) -> None:
     [
         (("index", "queries.npy", "-k", "3", "--radius", "1"), "give -k or --radius, not both"),
         (("index", "queries.npy", "--radius", "nan"), "Invalid value for '--radius'"),
+        (("index", "queries.npy", "--radius", "99", "--limit", "3"), "has more than limit=3 codes"),
+        (("index", "queries.npy", "--limit", "3"), "--limit goes with --radius"),
+        (("index", "queries.npy", "--json", "--format", "csv"), "give --format jsonl"),
         (("index", "queries.npy", "--radius", "1", "-o", "x.npy"), "x.npy: answers to --radius"),
         (("index", "queries.npy", "--id", "1"), "or --id ID; not both"),
         (("index", "--id", "5000"), "index has no id 5000: give --id an id of the index"),

@@ -119,7 +119,19 @@ class RangeResult(_Matches):
         return _stats_of(self._counters)
 
     def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
-        """A table with a row for each code, as `SearchResult.to_frame` returns it."""
+        """A table with a row for each code, as `SearchResult.to_frame` returns it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[0], [1], [255]], dtype=np.uint8))
+        >>> costs = bitweigh.costs.hamming(np.array([[3]], dtype=np.uint8), 8)
+        >>> index.range_search(costs, 2).to_frame("dict")["id"]
+        array([1, 0])
+
+        """
         from bitweigh._tables import frame_of_runs
 
         return frame_of_runs(self.lims, self.ids, {"distance": self.distances}, kind, queries)
@@ -133,7 +145,18 @@ class ScoredResult(_Scored):
     """
 
     def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
-        """A table as `SearchResult.to_frame` returns it, with a column `score`, not `distance`."""
+        """A table as `SearchResult.to_frame` returns it, with a column `score`, not `distance`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> embeddings = bitweigh.BinaryEmbeddings(dim=8)
+        >>> embeddings.add(np.array([[255], [15]], dtype=np.uint8))
+        >>> embeddings.search(np.ones(8, np.float32), k=1).to_frame("dict")["score"]
+        array([8.])
+
+        """
         from bitweigh._tables import frame_of_rows
 
         return frame_of_rows(self.ids, {"score": self.scores}, kind, queries)

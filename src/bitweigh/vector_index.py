@@ -344,7 +344,21 @@ class VectorIndex:
             return count
 
     def compact(self) -> None:
-        """Free the space of removed and replaced vectors, and merge the segments of the codes."""
+        """Free the space of removed and replaced vectors, and merge the segments of the codes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.remove([1, 2])
+        2
+        >>> index.compact()
+        >>> index.memory().removed
+        0
+
+        """
         with self._writing:
             state = self._fitted()
             index = state.index.copy()
@@ -357,7 +371,17 @@ class VectorIndex:
             self._state = replace(state, index=index, vectors=stored)
 
     def build(self, *, rebuild: bool = False, threads: int | None = None) -> None:
-        """Build the bands of codes that have none, or with `rebuild` of all; see `Index.build`."""
+        """Build the bands of codes that have none, or with `rebuild` of all; see `Index.build`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.build()
+
+        """
         with self._writing:
             state = self._fitted()
             index = state.index.copy()
@@ -571,13 +595,34 @@ class VectorIndex:
         return state.index.explain(costs[0], n_codes, method=method)
 
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
-        """Whether there are vectors with these ids, bool (n,); ``id in index`` asks for one."""
+        """Whether there are vectors with these ids, bool (n,); ``id in index`` asks for one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.contains([2, 9])
+        array([ True, False])
+
+        """
         return self._fitted().index.contains(ids)
 
     def vectors_of(self, ids: ArrayLike) -> NDArray[Any]:
         """Return vectors by id as they are kept: rounded, and of length 1 with "cosine".
 
         KeyError names the first id that is not in the index.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh", rerank="float16").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.vectors_of([2])
+        array([[0., 0., 1., 0.]], dtype=float16)
+
         """
         state = self._fitted()
         if state.vectors is None:
@@ -683,6 +728,19 @@ class VectorIndex:
             If a file is damaged or missing; it says which.
         FileNotFoundError
             If there is no vector index in that folder.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     index.save(folder)
+        ...     mapped = bitweigh.VectorIndex.load(folder, mmap=True)
+        >>> len(mapped)
+        4
 
         """
         as_choice(build, "build", get_args(BuildMode))

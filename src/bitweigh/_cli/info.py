@@ -59,7 +59,7 @@ def _facts(folder: Path, index: AnyIndex) -> dict[str, object]:
             "hasher": str(index.hasher),
             "weigher": str(index.weigher),
             "metric": index.metric,
-            "rerank": str(index.rerank),
+            "rerank": index.rerank,
         }
     return facts | {
         "bytes_on_disk": size_on_disk(folder),

@@ -29,6 +29,8 @@ class Options:
     k: int | None
     """Number of neighbours; None means 10, unless there is a `radius`."""
     radius: float | None
+    limit: int | None
+    """Max rows within the radius of a query."""
     candidates: int | None
     threads: int | None
     allow: NDArray[Any] | None
@@ -40,6 +42,8 @@ class Options:
             raise typer.BadParameter("give -k or --radius, not both")
         if self.radius is not None and np.isnan(self.radius):
             raise typer.BadParameter("expected a number, got nan", param_hint="'--radius'")
+        if self.limit is not None and self.radius is None:
+            raise typer.BadParameter("--limit goes with --radius")
         if self.candidates is not None and self.radius is not None:
             raise typer.BadParameter("--candidates goes with -k; --radius ranks all that it finds")
         if self.candidates is not None and self.candidates < self.k_or_default:
@@ -148,7 +152,12 @@ def _within(
 ) -> RangeResult:
     queries = codes.costs(index, rows) if isinstance(index, Index) else rows
     return index.range_search(
-        queries, radius, threads=options.threads, allow=options.allow, deny=options.deny
+        queries,
+        radius,
+        limit=options.limit,
+        threads=options.threads,
+        allow=options.allow,
+        deny=options.deny,
     )
 
 

@@ -62,6 +62,12 @@ def search_command(
         float | None,
         typer.Option(metavar="R", help="Find all rows within this distance, instead of -k."),
     ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Fail if a query has more rows than this within --radius."
+        ),
+    ] = None,
     allow: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Search only these ids: .npy or text; - for stdin."),
@@ -150,6 +156,8 @@ def search_command(
 
     Example: bitweigh search index --id 5 --id 7 -k 3
     """
+    if as_json and out == "-" and stdout_format != "jsonl":
+        raise typer.BadParameter("--json is about the report of --out: give --format jsonl")
     if by_costs + hamming + (weights is not None) > 1:
         raise typer.BadParameter("give one of --costs, --weights and --hamming")
     if allow is not None and deny is not None:
@@ -158,7 +166,7 @@ def search_command(
         raise typer.BadParameter("give QUERIES, a file or - for stdin, or --id ID; not both")
     if [queries, query_ids, allow, deny].count("-") > 1:
         raise typer.BadParameter("only one of QUERIES and the options can be -, stdin")
-    options = Options(k, radius, candidates, threads, _filter(allow), _filter(deny))
+    options = Options(k, radius, limit, candidates, threads, _filter(allow), _filter(deny))
     options.check()
     if radius is not None and Path(out).suffix.lower() == ".npy":
         raise ValueError(f"{out}: answers to --radius differ in length: write .npz or a table")

@@ -71,6 +71,7 @@ class Methods:
         self._descending = _Sweep(partial(paper.MIWQ, codes, n_bits, order="descending"), _around)
         self.engine = bitweigh.Index(n_bits)
         self.engine.add(codes)
+        self.engine.build()
 
     def best_for(
         self, k: int, costs: CostArray, seconds: float
