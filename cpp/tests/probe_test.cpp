@@ -71,6 +71,10 @@ Probed probe(const Case& c, std::size_t k, const Kernel& kernel, const Tuning& t
     const Segment segment = c.rows->view();
     ProbeQuery probing(segment, c.costs.data(), table, scan, scratch, tuning);
     const bool finished = probing.run(to_the_end, checkpoint);
+    // Answers alone would seldom show a search that ends a little too early.
+    CHECK(!finished || scan.counters().exhausted_bands > 0 ||
+              sum_of_limits(scratch.plan.limits()) > table.flips_within(scan.worst()),
+          c.text << ", k " << k << ": ended before the limits exceeded the bound");
     std::vector<Neighbour> found = scan.take_sorted();
     return {finished, std::move(found), scan.counters()};
 }
