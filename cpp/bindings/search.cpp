@@ -171,7 +171,9 @@ void bind_search(nb::module_& m) {
         .def_rw("min_scan_factor", &Tuning::min_scan_factor,
                 "Minimum ratio of scan time to set-up time for probing.")
         .def_rw("min_scan_ns_per_k", &Tuning::min_scan_ns_per_k,
-                "Minimum scan time per neighbour for probing.");
+                "Minimum scan time per neighbour for probing.")
+        .def_rw("scan_factor", &Tuning::scan_factor,
+                "Factor by which a scan is assumed to have more blocks.");
     bind_options(m);
     nb::class_<Engine>(m, "Engine", "The settings shared by all searches of an index.")
         .def(

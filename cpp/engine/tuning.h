@@ -107,6 +107,9 @@ struct Tuning {
     // take longer to keep.
     double min_scan_factor = 10.0;
     double min_scan_ns_per_k = 400.0;
+    // How many times as many blocks a scan is assumed to have. A sample of the rows is then probed
+    // as far as all of them would be: how the number of bands is chosen.
+    double scan_factor = 1.0;
 };
 
 }  // namespace bitweigh

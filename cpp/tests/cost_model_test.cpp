@@ -19,12 +19,13 @@ const std::vector<std::size_t> sizes = {1, 2, 8, 10, 100, 1000, 1u << 20, max_si
 void test_scan_time() {
     double last = 0.0;
     for (const std::size_t n_blocks : sizes) {
-        const double ns = cost_model.scan_ns(n_blocks, 8);
+        const double ns = cost_model.scan_ns(static_cast<double>(n_blocks), 8);
         CHECK(ns > last && std::isfinite(ns), n_blocks << " blocks: " << ns);
-        CHECK(cost_model.scan_ns(n_blocks, 16) > 2 * ns, n_blocks << " blocks of long codes");
+        CHECK(cost_model.scan_ns(static_cast<double>(n_blocks), 16) > 2 * ns,
+              n_blocks << " blocks of long codes");
         double last_of_k = ns;
         for (const std::size_t k : sizes) {
-            const double with_k = cost_model.scan_ns(n_blocks, 8, k);
+            const double with_k = cost_model.scan_ns(static_cast<double>(n_blocks), 8, k);
             CHECK(with_k >= last_of_k && with_k <= 2 * ns, n_blocks << " blocks, k " << k);
             last_of_k = with_k;
         }

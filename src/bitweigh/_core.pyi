@@ -62,6 +62,13 @@ class Tuning:
     @min_scan_ns_per_k.setter
     def min_scan_ns_per_k(self, arg: float, /) -> None: ...
 
+    @property
+    def scan_factor(self) -> float:
+        """Factor by which a scan is assumed to have more blocks."""
+
+    @scan_factor.setter
+    def scan_factor(self, arg: float, /) -> None: ...
+
 class Method(enum.Enum):
     """How a search uses bands; never changes the answer."""
 

@@ -36,6 +36,7 @@ from bitweigh._checks import (
 )
 from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.bands import BandOptions
+from bitweigh._index.evidence import DEFAULT_K, MAX_QUERIES, Evidence, RecentQueries
 from bitweigh._index.explain import Explanation, explanation_of
 from bitweigh._index.filters import as_filter
 from bitweigh._index.policy import SegmentPolicy
@@ -48,6 +49,8 @@ from bitweigh.typing import BitOrder, BuildMode, Codes, Ids, Method, OnDuplicate
 __all__ = ["Index"]
 
 _LARGEST_ID = 2**63 - 1
+# Times that `compact` starts again because others have changed the index, before it keeps them out.
+_MAX_ATTEMPTS = 3
 
 AnyIndex = TypeVar("AnyIndex", bound="Index")
 
@@ -72,8 +75,8 @@ class Index:
         Order of the bits inside a byte, as in ``np.packbits``.
     bands : int, optional
         How many times the rows are stored, each time sorted by different bits of the code, so that
-        a search can skip most of them. By default as many as the bits allow, at most 16, in at most
-        half of the free memory.
+        a search can skip most of them; 0 for none. By default as many as make searches faster, if
+        any do: see `build`. At most 16, in at most half of the free memory.
     band_bits : int, optional
         Bits that each band is sorted by, at most 24. By default such that about 16 rows share their
         values, or 4 if codes are long.
@@ -112,10 +115,13 @@ class Index:
         """Create an empty index."""
         n_bits = as_n_bits(n_bits)
         options = BandOptions(
-            as_optional_integer(bands, "bands", 1, n_bits),
+            as_optional_integer(bands, "bands", 0, n_bits),
             as_optional_integer(band_bits, "band_bits", 1, _core.max_band_bits),
             as_optional_integer(memory_limit, "memory_limit", 0, 2**62),
         )
+        if bands == 0:
+            # As files of format 1 say it.
+            options = BandOptions(None, options.band_bits, 0)
         as_choice(build, "build", get_args(BuildMode))
         self._start(SegmentPolicy(n_bits, as_bitorder(bitorder), options, build), State())
 
@@ -126,6 +132,7 @@ class Index:
         self._policy = policy
         self._state = state
         self._source = source
+        self._recent = RecentQueries(policy.n_bits)
         # To reach every path, tests set its kernel and tuning, which never change an answer.
         self._engine = _core.Engine(policy.n_bits, policy.bitorder, _system.KERNEL)
         self._renew_lock()
@@ -223,6 +230,8 @@ class Index:
         checked = as_query_costs(costs, self._policy.n_bits)
         k = as_k(k)
         options = search_options(method, threads)
+        if allow is None and deny is None:
+            self._recent.add(checked, k)
         return nearest(self._request(options, allow, deny), checked, k, stats)
 
     def search_with_ties(
@@ -718,19 +727,45 @@ class Index:
         0
 
         """
+        evidence = self._recent.evidence()
+        for _ in range(_MAX_ATTEMPTS):
+            before = self._state
+            after = self._policy.compacted(before, evidence)
+            with self._writing:
+                # None if an `add` has merged some of the segments meanwhile.
+                merged = self._state.with_compacted(before, after)
+                if merged is not None:
+                    self._state = merged
+                    return
         with self._writing:
-            self._state = self._policy.compacted(self._state)
+            self._state = self._policy.compacted(self._state, evidence)
 
-    def build(self, *, rebuild: bool = False, threads: int | None = None) -> None:
-        """Build bands for all rows that have none, however few they are.
+    def build(
+        self,
+        *,
+        sample_costs: ArrayLike | None = None,
+        k: int | None = None,
+        rebuild: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        """Build bands for segments that have none, if they make searches faster.
 
-        With ``build="auto"`` large segments already have theirs, unless there was too little free
-        memory when they were added.
+        Whether they do, and how many, is decided by what searches for queries like yours would do:
+        for `sample_costs`, or the last queries that the index was asked, or queries made from
+        stored codes. Bands that make these less than 1.3 times as fast as scanning are not built,
+        and `explain` says so. An index with a fixed number of ``bands=`` gets these.
+
+        Other threads can search and change the index meanwhile.
 
         Parameters
         ----------
+        sample_costs : float32 or float64 (nq, n_bits, 2), optional
+            Queries like those to come; a hundred are enough. All bands are decided again by them.
+        k : int, optional
+            How many neighbours `sample_costs` are searched for; by default 10.
         rebuild : bool
-            Whether to rebuild existing bands too, for instance because more memory is free now.
+            Whether to decide again about segments that have bands, for instance because of the
+            queries asked since.
         threads : int, optional
             Threads to use; by default the CPUs that this process may use, or ``BITWEIGH_THREADS``.
 
@@ -744,8 +779,12 @@ class Index:
 
         """
         threads = as_optional_integer(threads, "threads", 1, _system.MAX_THREADS)
+        evidence = self._evidence(sample_costs, k)
+        rebuild = rebuild or sample_costs is not None
+        before = self._state
+        after = self._policy.with_bands(before, evidence=evidence, rebuild=rebuild, threads=threads)
         with self._writing:
-            self._state = self._policy.with_bands(self._state, rebuild=rebuild, threads=threads)
+            self._state = self._state.with_rebuilt(before, after)
 
     def copy(self) -> Self:
         """An independent index with the same codes; changing one does not change the other.
@@ -768,6 +807,7 @@ class Index:
         other = type(self).__new__(type(self))
         vars(other).update(vars(self))
         other._policy = dataclasses.replace(self._policy)
+        other._recent = self._recent.copy()
         other._renew_lock()
         return other
 
@@ -905,6 +945,22 @@ class Index:
         if row_filter is not None:
             segments = row_filter.applied_to(segments)
         return Request(self._engine, segments, options)
+
+    def _evidence(self, sample_costs: ArrayLike | None, k: int | None) -> Evidence | None:
+        """The queries to choose bands by; None to make them from stored codes."""
+        if sample_costs is None:
+            if k is not None:
+                raise ValueError("k goes with sample_costs")
+            return self._recent.evidence()
+        costs = as_query_costs(sample_costs, self._policy.n_bits)
+        if costs.ndim == 2:
+            costs = costs[np.newaxis]
+        if not len(costs):
+            raise ValueError("sample_costs must have at least one query")
+        step = -(-len(costs) // MAX_QUERIES)
+        return Evidence(
+            np.ascontiguousarray(costs[::step]), DEFAULT_K if k is None else as_k(k), "given"
+        )
 
     def _one_query(self, costs: ArrayLike) -> NDArray[np.float64]:
         """The costs of a single query, (n_bits, 2)."""

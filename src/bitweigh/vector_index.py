@@ -29,6 +29,7 @@ from bitweigh._checks import (
     as_radii,
 )
 from bitweigh._forks import renew_lock_after_fork
+from bitweigh._index.evidence import DEFAULT_K
 from bitweigh._index.explain import Explanation
 from bitweigh._index.filters import as_filter
 from bitweigh._index.request import MAX_LIMIT, nearest, search_options
@@ -370,8 +371,24 @@ class VectorIndex:
                     stored = stored.only(index.ids)
             self._state = replace(state, index=index, vectors=stored)
 
-    def build(self, *, rebuild: bool = False, threads: int | None = None) -> None:
-        """Build the bands of codes that have none, or with `rebuild` of all; see `Index.build`.
+    def build(
+        self,
+        *,
+        sample_queries: ArrayLike | None = None,
+        k: int | None = None,
+        rebuild: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        """Build bands for codes that have none, if they make searches faster; see `Index.build`.
+
+        Parameters
+        ----------
+        sample_queries : real numbers (nq, n_features), optional
+            Queries like those to come, by which bands are chosen.
+        k : int, optional
+            How many neighbours they are searched for; by default 10.
+        rebuild, threads
+            As in `Index.build`.
 
         Examples
         --------
@@ -382,10 +399,18 @@ class VectorIndex:
         >>> index.build()
 
         """
+        sample_costs = None
+        if sample_queries is not None:
+            state = self._fitted()
+            n_codes = _n_codes_to_find(state, DEFAULT_K if k is None else as_k(k), None)
+            k, sample_costs = n_codes, self.costs(sample_queries)
+        before = self._fitted().index
+        built = before.copy()
+        built.build(sample_costs=sample_costs, k=k, rebuild=rebuild, threads=threads)
         with self._writing:
             state = self._fitted()
             index = state.index.copy()
-            index.build(rebuild=rebuild, threads=threads)
+            index._state = index._state.with_rebuilt(before._state, built._state)
             self._state = replace(state, index=index)
 
     def search(
@@ -442,6 +467,8 @@ class VectorIndex:
         request = state.index._request(search_options(threads=threads), allow, deny)
         with ProgressBar("searching", len(queries), unit="queries", shown=progress) as bar:
             for block, rows, costs in cost_blocks(state, queries):
+                if allow is None and deny is None:
+                    state.index._recent.add(costs, n_codes)
                 found = nearest(request, costs, n_codes)
                 if state.vectors is None:
                     distances[block], ids[block] = found.distances, found.ids

@@ -5,13 +5,13 @@
 
 namespace bitweigh {
 
-double CostModel::scan_ns(std::size_t n_blocks, std::size_t n_bytes) const {
+double CostModel::scan_ns(double n_blocks, std::size_t n_bytes) const {
     const auto planes = static_cast<double>(n_bytes);
     const double plane_ns = scan_plane_ns + scan_long_plane_ns * planes;
-    return static_cast<double>(n_blocks) * planes * plane_ns;
+    return n_blocks * planes * plane_ns;
 }
 
-double CostModel::scan_ns(std::size_t n_blocks, std::size_t n_bytes, std::size_t k) const {
+double CostModel::scan_ns(double n_blocks, std::size_t n_bytes, std::size_t k) const {
     const double planes_ns = scan_ns(n_blocks, n_bytes);
     return planes_ns + std::min(planes_ns, scan_neighbour_ns * static_cast<double>(k));
 }

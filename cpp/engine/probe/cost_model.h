@@ -72,9 +72,9 @@ struct CostModel {
     double prediction_margin = 1.1;
 
     // The time of the kernel over n_blocks blocks of codes of n_bytes.
-    double scan_ns(std::size_t n_blocks, std::size_t n_bytes) const;
+    double scan_ns(double n_blocks, std::size_t n_bytes) const;
     // The same, with the time of verifying rows for k neighbours.
-    double scan_ns(std::size_t n_blocks, std::size_t n_bytes, std::size_t k) const;
+    double scan_ns(double n_blocks, std::size_t n_bytes, std::size_t k) const;
 
     double setup_ns(std::size_t n_bands) const {
         return setup_base_ns + setup_band_ns * static_cast<double>(n_bands);

@@ -20,9 +20,11 @@ std::size_t blocks_between(std::uint32_t begin, std::uint32_t end) {
     return begin < end ? (end - 1) / block_rows - begin / block_rows + 1 : 0;
 }
 
-double scan_ns_of(const Segment& segment, const CostTable& table, const ScanQuery& scan) {
-    if (scan.wants_every_row()) return cost_model.scan_ns(segment.n_blocks(), table.n_bytes());
-    return cost_model.scan_ns(segment.n_blocks(), table.n_bytes(), scan.k());
+double scan_ns_of(const Segment& segment, const CostTable& table, const ScanQuery& scan,
+                  const Tuning& tuning) {
+    const double blocks = tuning.scan_factor * static_cast<double>(segment.n_blocks());
+    if (scan.wants_every_row()) return cost_model.scan_ns(blocks, table.n_bytes());
+    return cost_model.scan_ns(blocks, table.n_bytes(), scan.k());
 }
 
 }  // namespace
@@ -33,7 +35,8 @@ bool worth_probing(const Segment& segment, std::size_t n_bytes, std::size_t k, M
     // If few rows are allowed, the scan reads only the blocks that have any.
     if (segment.allowed_blocks.data() != nullptr) return false;
     if (method == Method::probe) return true;
-    return cost_model.scan_ns(segment.n_blocks(), n_bytes) >=
+    const double blocks = tuning.scan_factor * static_cast<double>(segment.n_blocks());
+    return cost_model.scan_ns(blocks, n_bytes) >=
            std::max(tuning.min_scan_factor * cost_model.setup_ns(segment.bands.size()),
                     tuning.min_scan_ns_per_k * static_cast<double>(k));
 }
@@ -61,7 +64,7 @@ ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTa
       first_round_ns_(tuning.first_round_ns),
       block_ns_(cost_model.block_ns(table.n_bytes())),
       verify_ns_(cost_model.verify_ns(table.n_bytes())),
-      spending_(scan_ns_of(segment, table, scan), cost_model.setup_ns(segment.bands.size()),
+      spending_(scan_ns_of(segment, table, scan, tuning), cost_model.setup_ns(segment.bands.size()),
                 scan.k(), !scan.wants_every_row()) {
     prepare(costs);
 }

@@ -7,9 +7,10 @@ rows with the same key lie side by side. See docs/how-it-works.md.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import log2
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,15 @@ from bitweigh.typing import BitOrder, Codes
 __all__ = [
     "BLOCK_ROWS",
     "Band",
+    "BandChoice",
     "BandLayout",
     "BandOptions",
+    "EvidenceSource",
     "build_bands",
+    "code_bytes",
+    "extra_bytes",
     "first_order",
+    "fits_in_free_memory",
     "layout_of",
     "rows_of",
     "sorted_by_band",
@@ -32,6 +38,9 @@ __all__ = [
 
 BitNumbers = NDArray[np.uint16]
 Rows = NDArray[np.uint32]
+
+EvidenceSource: TypeAlias = Literal["given", "recent", "stored"]
+"""Where the queries came from that bands were chosen by: see `bitweigh._index.evidence`."""
 
 BandLayout = tuple[BitNumbers, ...]
 """The bits of each band."""
@@ -83,24 +92,21 @@ class BandOptions:
     def shape(
         self, n: int, n_bits: int, id_bytes: int = 8, other_bytes: int = 0
     ) -> tuple[int, int]:
-        """Number of bands and bits of each for n rows; (0, 0) if there is no memory for any.
+        """The most bands, and bits of each, for n rows; (0, 0) if the memory limit allows none.
 
         An id takes `id_bytes`, and the rest of the index takes `other_bytes`.
         """
         count, width = self.ideal_shape(n, n_bits)
-        # The first band needs only its directory: its rows are those of the segment.
-        directory = 4 * 2**width + 4
-        codes = -(-n // BLOCK_ROWS) * BLOCK_ROWS * ((n_bits + 7) // 8)
-        band = codes + ROW_BYTES * n + directory
-        if self.memory_limit is not None:
-            # Includes the lookup of ids, which a segment in the order of a band needs.
-            minimum = codes + n * (id_bytes + ROW_BYTES) + directory
-            spare = self.memory_limit - other_bytes - minimum
-        elif self.bands is None:
-            spare = int(free_memory() * FREE_SHARE) - directory
-        else:
+        if self.memory_limit is None:
             return count, width
-        return (0, 0) if spare < 0 else (min(count, 1 + spare // band), width)
+        spare = self.memory_limit - other_bytes - n * id_bytes - code_bytes(n, n_bits)
+        while count and extra_bytes(n, n_bits, count, width) > spare:
+            count -= 1
+        return (count, width) if count else (0, 0)
+
+    def with_bands(self, bands: int) -> BandOptions:
+        """The same options for a certain number of bands."""
+        return replace(self, bands=bands)
 
     def ideal_shape(self, n: int, n_bits: int) -> tuple[int, int]:
         """Number of bands and bits of each, given enough memory.
@@ -120,6 +126,51 @@ class BandOptions:
         else:
             count = min(MAX_COPIES, max(1, round(n_bits / usual)))
         return count, min(max_width, self.band_bits or min(max(usual, spread), n_bits // count))
+
+
+class BandChoice(NamedTuple):
+    """The best bands for a segment, and what they gain."""
+
+    bands: int
+    """The best number of bands; they were built only if they gain enough."""
+    band_bits: int
+    gain: float
+    """How many times as fast as the scan they make a search, by counted work."""
+    copies: float
+    """Memory of a segment with them, in multiples of that of its codes."""
+    queries: int
+    """The number of queries that it was decided by."""
+    k: int
+    source: EvidenceSource
+
+    def __str__(self) -> str:
+        """One line: what these bands would give, for what, and how that is known."""
+        made = " made from stored codes" if self.source == "stored" else ""
+        recent = "the last " if self.source == "recent" else ""
+        return (
+            f"{self.gain:.2f}x the speed for {self.copies:.1f}x the memory with {self.bands} "
+            f"bands, from {recent}{self.queries} queries{made} at k = {self.k}"
+        )
+
+
+def code_bytes(n: int, n_bits: int) -> int:
+    """Bytes of the codes of n rows."""
+    return -(-n // BLOCK_ROWS) * BLOCK_ROWS * ((n_bits + 7) // 8)
+
+
+def extra_bytes(n: int, n_bits: int, count: int, width: int) -> int:
+    """Bytes that `count` bands of `width` bits add to a segment of n rows.
+
+    The first band needs only its directory: its rows are those of the segment. But then the rows
+    are no longer in the order of their ids, and a lookup is needed.
+    """
+    directories = count * (4 * (1 << width) + 4)
+    return directories + ROW_BYTES * n + (count - 1) * (code_bytes(n, n_bits) + ROW_BYTES * n)
+
+
+def fits_in_free_memory(n: int, n_bits: int, count: int, width: int) -> bool:
+    """Whether such bands leave enough of the memory that is free."""
+    return extra_bytes(n, n_bits, count, width) <= free_memory() * FREE_SHARE
 
 
 def layout_of(codes: Codes, n_bits: int, bitorder: BitOrder, count: int, width: int) -> BandLayout:

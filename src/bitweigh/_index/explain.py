@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bitweigh._index.policy import SegmentPolicy
-from bitweigh._index.segments import LiveSegment, Unbanded
+from bitweigh._index.segments import LiveSegment, Segment, Unbanded
 from bitweigh._index.state import State
 from bitweigh._results import SearchStats
 from bitweigh.typing import Method
@@ -28,6 +28,8 @@ class SegmentFacts:
     """Bits of the widest band; 0 without bands."""
     covered_bits: int
     """Bits of the code that belong to a band."""
+    decision: str
+    """Why it has these bands, or none; "" if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Explanation:
             f"  segment of {facts.rows:,} codes: {_bands(facts)}"
             + (f", {facts.covered_bits} of {self.n_bits} bits covered" if facts.bands else "")
             + (f", {facts.removed_rows:,} more removed" if facts.removed_rows else "")
+            + (f"; {facts.decision}" if facts.bands and facts.decision else "")
             for facts in self.segments
         ]
         if self.scan_us:
@@ -116,6 +119,7 @@ def _facts(part: LiveSegment, policy: SegmentPolicy) -> SegmentFacts:
         wanted_bands=policy.band_options.ideal_shape(len(part.segment), policy.n_bits)[0],
         band_bits=max(widths, default=0),
         covered_bits=sum(widths),
+        decision=_decision(part.segment, policy),
     )
 
 
@@ -135,17 +139,25 @@ def _plan(
         if method == "scan":
             return "scan", "method='scan'"
         return "scan", "a scan is faster than setting up probes here"
-    largest = max(parts, key=len)
-    return "scan", f"there are no bands: {_why_unbanded(largest.segment.unbanded, policy)}"
+    return "scan", f"there are no bands: {_decision(max(parts, key=len).segment, policy)}"
+
+
+def _decision(segment: Segment, policy: SegmentPolicy) -> str:
+    """Why a segment has its bands, or none; "" if that is not known."""
+    if segment.choice is not None:
+        return str(segment.choice)
+    if not segment.bands:
+        return _why_unbanded(segment.unbanded, policy)
+    return "" if policy.band_options.bands is None else f"bands={policy.band_options.bands}"
 
 
 def _why_unbanded(reason: Unbanded, policy: SegmentPolicy) -> str:
-    if reason == "small":
-        return f"scanning fewer than {policy.banded_rows:,} codes is as fast; build() builds them"
-    if reason == "manual":
-        return "build='manual', and build() has not been called since these codes were added"
-    if reason == "memory_limit":
-        return f"memory_limit={policy.band_options.memory_limit} leaves no room for any"
-    if reason == "free_memory":
-        return "there was too little free memory when they were to be built; build() tries again"
-    return "the index was saved without any; build() builds them"
+    limit = policy.band_options.memory_limit
+    return {
+        "small": f"scanning fewer than {policy.banded_rows:,} codes is as fast",
+        "manual": "build='manual', and build() has not been called since these codes were added",
+        "memory_limit": f"memory_limit={limit} leaves no room for any" if limit else "bands=0",
+        "free_memory": "there was too little free memory for them; build() tries again",
+        "no_gain": "searches would not be faster",
+        "stored": "the index was saved without any; build() decides about them",
+    }[reason]

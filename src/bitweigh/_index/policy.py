@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bitweigh import _core
-from bitweigh._index.bands import BandLayout, BandOptions, layout_of
+from bitweigh._index.band_choice import MIN_GAIN, best_for_sample, gain_of
+from bitweigh._index.bands import BandChoice, BandOptions, fits_in_free_memory, layout_of
+from bitweigh._index.evidence import Evidence, from_codes
 from bitweigh._index.segments import LiveSegment, Segment, Unbanded
 from bitweigh._index.state import State
 from bitweigh.typing import BitOrder, BuildMode, Codes, Ids
@@ -35,6 +37,8 @@ class SegmentPolicy:
     """Rows at which a tail becomes a segment."""
     segment_rows: int = _core.max_segment_rows - 1
     """The most rows of a segment."""
+    min_gain: float = MIN_GAIN
+    """How many times as fast as the scan bands must be; 0 builds all of them without asking."""
     banded_rows: int = 0
     """The fewest rows of a segment that gets bands automatically; fewer are scanned quickly."""
 
@@ -67,9 +71,14 @@ class SegmentPolicy:
         return State((*segments, *new_segments), None, next_id)
 
     def with_bands(
-        self, state: State, *, rebuild: bool = False, threads: int | None = None
+        self,
+        state: State,
+        *,
+        evidence: Evidence | None = None,
+        rebuild: bool = False,
+        threads: int | None = None,
     ) -> State:
-        """The state with bands for all parts, as far as memory allows.
+        """The state with the bands that pay, as far as memory allows.
 
         Parts that have bands keep them unless `rebuild`.
         """
@@ -78,24 +87,26 @@ class SegmentPolicy:
         for number, part in enumerate(parts):
             if rebuild or not part.segment.bands:
                 other_bytes = total - part.memory().total
-                parts[number] = self._banded(part, other_bytes, threads)
+                parts[number] = self._banded(part, other_bytes, evidence, threads)
                 total = other_bytes + parts[number].memory().total
         tail = None if state.tail is None else parts.pop(0)
         return State(tuple(parts), tail, state.next_id)
 
-    def compacted(self, state: State) -> State:
+    def compacted(self, state: State, evidence: Evidence | None = None) -> State:
         """The state in as few segments as possible, without the removed rows."""
         parts = list(state.parts())
         if not parts:
             return state
         if len(parts) == 1 and not parts[0].removed_rows:
             builds = self.build == "auto" and len(parts[0]) >= self.banded_rows
-            return self.with_bands(state) if builds else state
+            return self.with_bands(state, evidence=evidence) if builds else state
         had_bands = any(part.segment.bands for part in parts)
         # `parts` begins with the tail, which is the youngest; the segments follow oldest first.
         youngest_first = parts[:1] + parts[:0:-1] if state.tail else parts[::-1]
         pieces = [part.codes_and_ids() for part in youngest_first]
-        segments = self._sealed(_joined(pieces), 0, min_banded_rows=1 if had_bands else None)
+        segments = self._sealed(
+            _joined(pieces), 0, min_banded_rows=1 if had_bands else None, evidence=evidence
+        )
         return State(segments, None, state.next_id)
 
     def _merges(self, segment: LiveSegment, rows: int) -> bool:
@@ -108,7 +119,12 @@ class SegmentPolicy:
         return len(segment) <= ratio * rows and len(segment) + rows <= self.segment_rows
 
     def _sealed(
-        self, rows: CodesAndIds, other_bytes: int, *, min_banded_rows: int | None = None
+        self,
+        rows: CodesAndIds,
+        other_bytes: int,
+        *,
+        min_banded_rows: int | None = None,
+        evidence: Evidence | None = None,
     ) -> tuple[LiveSegment, ...]:
         """Rows as segments, each as large as possible, with bands where the policy builds them.
 
@@ -125,49 +141,68 @@ class SegmentPolicy:
             elif len(piece[1]) < (min_banded_rows or self.banded_rows):
                 segment = self._unbanded(piece, "small")
             else:
-                segment = self._with_bands(piece, other_bytes)
+                segment = self._with_bands(piece, other_bytes, evidence)
             segments.append(LiveSegment(segment))
             other_bytes += segments[-1].memory().total
         return tuple(segments)
 
-    def _unbanded(self, rows: CodesAndIds, reason: Unbanded) -> Segment:
-        return Segment.build(*rows, self.n_bits, unbanded=reason)
+    def _unbanded(
+        self, rows: CodesAndIds, reason: Unbanded, choice: BandChoice | None = None
+    ) -> Segment:
+        return Segment.build(*rows, self.n_bits, unbanded=reason, choice=choice)
 
-    def _banded(self, part: LiveSegment, other_bytes: int, threads: int | None) -> LiveSegment:
-        """The part with new bands; if there is no memory for any, it keeps the ones it has."""
+    def _banded(
+        self,
+        part: LiveSegment,
+        other_bytes: int,
+        evidence: Evidence | None,
+        threads: int | None,
+    ) -> LiveSegment:
+        """The part with the bands that pay."""
         # Checked before the rows are unpacked: there may be no memory for that either.
         if self._shape(len(part), part.segment.largest_id, other_bytes)[0] == 0:
             if part.segment.bands:
                 return part
-            return replace(part, segment=replace(part.segment, unbanded=self._no_room))
-        return LiveSegment(self._with_bands(part.codes_and_ids(), other_bytes, threads))
+            return replace(part, segment=replace(part.segment, unbanded="memory_limit"))
+        rows = part.codes_and_ids()
+        return LiveSegment(self._with_bands(rows, other_bytes, evidence, threads))
 
     def _with_bands(
-        self, rows: CodesAndIds, other_bytes: int, threads: int | None = None
+        self,
+        rows: CodesAndIds,
+        other_bytes: int,
+        evidence: Evidence | None = None,
+        threads: int | None = None,
     ) -> Segment:
+        """A segment with the bands that were asked for or, by default, that pay."""
         codes, ids = rows
         count, width = self._shape(len(ids), int(ids.max()), other_bytes)
-        layout: BandLayout = ()
-        if count:
-            layout = layout_of(codes, self.n_bits, self.bitorder, count, width)
-        return Segment.build(
-            codes,
-            ids,
-            self.n_bits,
-            layout,
-            self.bitorder,
-            unbanded=self._no_room,
-            threads=threads,
-        )
+        if count == 0:
+            return self._unbanded(rows, "memory_limit")
+        options = self.band_options
+        choice = None
+        if options.bands is None and self.min_gain > 0:
+            if evidence is None:
+                evidence = from_codes(codes, self.n_bits, self.bitorder)
+            choice = best_for_sample(codes, self.n_bits, self.bitorder, options, count, evidence)
+            if choice.gain < self.min_gain:
+                return self._unbanded(rows, "no_gain", choice)
+            count, width = choice.bands, choice.band_bits
+        if options.bands is None and not fits_in_free_memory(len(ids), self.n_bits, count, width):
+            return self._unbanded(rows, "free_memory")
+        layout = layout_of(codes, self.n_bits, self.bitorder, count, width)
+        segment = Segment.build(codes, ids, self.n_bits, layout, self.bitorder, threads=threads)
+        if choice is None or evidence is None:
+            return segment
+        choice = choice._replace(gain=gain_of(segment, self.bitorder, evidence))
+        if choice.gain < self.min_gain:
+            return self._unbanded(rows, "no_gain", choice)
+        return replace(segment, choice=choice)
 
     def _shape(self, rows: int, largest_id: int, other_bytes: int) -> tuple[int, int]:
-        """Number of bands and bits of each that fit in memory beside `other_bytes`."""
+        """The most bands, and bits of each, that the memory limit allows beside `other_bytes`."""
         id_bytes = 4 if largest_id < 2**32 else 8
         return self.band_options.shape(rows, self.n_bits, id_bytes, other_bytes)
-
-    @property
-    def _no_room(self) -> Unbanded:
-        return "free_memory" if self.band_options.memory_limit is None else "memory_limit"
 
 
 def _bytes_of(parts: Iterable[LiveSegment]) -> int:

@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import _core
-from bitweigh._index.bands import BLOCK_ROWS, Band, BandLayout, build_bands, first_order, rows_of
+from bitweigh._index.bands import (
+    BLOCK_ROWS,
+    Band,
+    BandChoice,
+    BandLayout,
+    build_bands,
+    first_order,
+    rows_of,
+)
 from bitweigh._results import Memory
 from bitweigh.typing import BitOrder, Codes, Ids
 
@@ -23,8 +31,8 @@ Rows = NDArray[np.uint32]
 StoredIds = Ids | NDArray[np.uint32] | range
 """Ids by row: uint32 if all of them fit, a range if each is one more than the one before."""
 
-Unbanded: TypeAlias = Literal["small", "manual", "memory_limit", "free_memory", "stored"]
-"""Why a segment has no bands: too few rows, no call of `build`, no memory, or saved without."""
+Unbanded: TypeAlias = Literal["small", "manual", "memory_limit", "free_memory", "no_gain", "stored"]
+"""Why a segment has no bands: few rows, `build` was not called, no room, no use, or saved so."""
 
 # Ids kept as a range are less than this; see cpp/engine/rows/id_column.h.
 COUNTED_IDS_END = 2**61
@@ -44,6 +52,8 @@ class Segment:
     """Empty if the segment is only scanned; otherwise rows are in the order of the first band."""
     unbanded: Unbanded = "stored"
     """The reason for having no bands; unused if there are any."""
+    choice: BandChoice | None = None
+    """What was decided about its bands; None if nothing was, or the segment was loaded."""
     core: _core.Segment = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +74,7 @@ class Segment:
         bitorder: BitOrder = "big",
         *,
         unbanded: Unbanded = "small",
+        choice: BandChoice | None = None,
         threads: int | None = None,
     ) -> Segment:
         """Build a segment of checked codes (n, n_bytes), n >= 1, with distinct ids.
@@ -80,7 +91,7 @@ class Segment:
             _core.sort_ids(ids, by_id)
         blocks = _core.pack_blocks(codes)
         bands = build_bands(codes, blocks, layout, bitorder, threads)
-        return cls(n_bits, blocks, _stored(ids, by_id is None), by_id, bands, unbanded)
+        return cls(n_bits, blocks, _stored(ids, by_id is None), by_id, bands, unbanded, choice)
 
     def __len__(self) -> int:
         """Return the number of rows, removed ones included."""

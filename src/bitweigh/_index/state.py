@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -93,6 +94,43 @@ class State:
             self.next_id,
         )
 
+    def with_rebuilt(self, before: State, after: State) -> State:
+        """Replace the parts of `before` by those of `after`, one for one.
+
+        `before` is an earlier state, and `after` was built from it. Parts that were replaced since
+        stay as they are, and rows that were removed since are not brought back.
+        """
+        rebuilt = {
+            id(old.segment): (old, new)
+            for old, new in zip(before.parts(), after.parts(), strict=True)
+            if old.segment is not new.segment
+        }
+
+        def present(part: LiveSegment) -> tuple[LiveSegment, ...]:
+            if id(part.segment) not in rebuilt:
+                return (part,)
+            old, new = rebuilt[id(part.segment)]
+            return State((new,)).without(_ids_removed_since(old, part)).segments
+
+        tail = () if self.tail is None else present(self.tail)
+        segments = chain.from_iterable(map(present, self.segments))
+        return State(tuple(segments), tail[0] if tail else None, self.next_id)
+
+    def with_compacted(self, before: State, after: State) -> State | None:
+        """Put the segments of `after` in place of all parts of `before`.
+
+        None if not all of these are still there. Rows that were removed since stay removed.
+        """
+        now = {id(part.segment): part for part in self.parts()}
+        if not all(id(part.segment) in now for part in before.parts()):
+            return None
+        removed = [_ids_removed_since(part, now.pop(id(part.segment))) for part in before.parts()]
+        no_ids = np.empty(0, np.int64)
+        compacted = State(tuple(after.parts())).without(np.concatenate([no_ids, *removed]))
+        newer = [part for part in self.segments if id(part.segment) in now]
+        tail = self.tail if self.tail is not None and id(self.tail.segment) in now else None
+        return State((*compacted.segments, *newer), tail, self.next_id)
+
     def codes_of(self, ids: Ids, n_bits: int) -> Codes:
         """The codes of these ids, (n, n_bytes); KeyError for the first that is not in the state."""
         locations = self.locate(ids)
@@ -110,3 +148,11 @@ class State:
         for part in self.parts():
             total = Memory(*map(sum, zip(total, part.memory(), strict=True)))
         return total
+
+
+def _ids_removed_since(before: LiveSegment, now: LiveSegment) -> Ids:
+    """The ids of rows that `now` lacks and `before`, an earlier part of the same segment, has."""
+    if now.removed is before.removed:
+        return np.empty(0, np.int64)
+    rows = np.setdiff1d(before.rows(), now.rows(), assume_unique=True)
+    return now.segment.ids_of(rows)

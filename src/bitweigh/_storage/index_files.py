@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from bitweigh import _core
-from bitweigh._checks import MAX_BITS
-from bitweigh._index.bands import Band, BandOptions
+from bitweigh._checks import MAX_BITS, MAX_K
+from bitweigh._index.bands import Band, BandChoice, BandOptions, EvidenceSource
 from bitweigh._index.segments import COUNTED_IDS_END, LiveSegment, Segment
 from bitweigh._index.state import State
 from bitweigh._storage import folder as folders
@@ -120,6 +120,7 @@ class StoredPart:
     first_id: int | None
     """The first id if each id is one more than the one before, else None."""
     bands: Bands
+    choice: BandChoice | None
     files: dict[str, ArrayFile]
     """The files of the part by kind."""
 
@@ -202,6 +203,9 @@ def _described_part(part: LiveSegment, arrays: dict[str, ArrayData]) -> dict[str
     fields["bands"] = [list(bits) for bits in bands]
     if isinstance(segment.ids, range):
         fields["first_id"] = segment.ids.start
+    if segment.choice is not None:
+        gains = {name: round(getattr(segment.choice, name), 3) for name in ("gain", "copies")}
+        fields["choice"] = segment.choice._asdict() | gains
     found = _arrays_of(part)
     for kind in PART_KINDS:
         pieces = found[kind.name]
@@ -280,7 +284,20 @@ def _read_part(fields: Fields, n_bits: int) -> StoredPart:
     first_id = None
     if "ids" not in files:
         first_id = fields.integer("first_id", 0, COUNTED_IDS_END - rows)
-    return StoredPart(rows, first_id, bands, files)
+    choice = None if fields.value("choice") is None else _read_choice(fields.object("choice"))
+    return StoredPart(rows, first_id, bands, choice, files)
+
+
+def _read_choice(fields: Fields) -> BandChoice:
+    return BandChoice(
+        bands=fields.integer("bands", 1, MAX_BITS),
+        band_bits=fields.integer("band_bits", 1, _core.max_band_bits),
+        gain=fields.number("gain"),
+        copies=fields.number("copies"),
+        queries=fields.integer("queries", 1, 2**31),
+        k=fields.integer("k", 1, MAX_K),
+        source=fields.choice("source", get_args(EvidenceSource)),
+    )
 
 
 def _read_bands(fields: Fields, n_bits: int) -> Bands:
@@ -327,7 +344,14 @@ def _part_from(stored: StoredPart, n_bits: int, read: ArrayReader, folder: Path)
         if stored.first_id is None
         else range(stored.first_id, stored.first_id + stored.rows)
     )
-    segment = Segment(n_bits, found["codes"], ids, found.get("by_id"), _bands_from(stored, found))
+    segment = Segment(
+        n_bits,
+        found["codes"],
+        ids,
+        found.get("by_id"),
+        _bands_from(stored, found),
+        choice=stored.choice,
+    )
     removed = stored.files.get("removed")
     masks = None if removed is None else _core.RowMask(found["removed"], stored.rows)
     part = LiveSegment(segment, masks)

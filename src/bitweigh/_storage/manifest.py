@@ -224,6 +224,13 @@ class Fields:
         """An integer from `minimum` to `maximum`, or null."""
         return None if self._body.get(name) is None else self.integer(name, minimum, maximum)
 
+    def number(self, name: str) -> float:
+        """A number, not negative."""
+        value = self._body.get(name)
+        if type(value) not in (int, float) or not 0 <= value < float("inf"):
+            self.fail_at(name, "must be a number that is not negative")
+        return float(value)
+
     def choice(self, name: str, choices: tuple[str | None, ...]) -> Any:  # noqa: ANN401
         """One of the choices; None is null or a missing field."""
         value = self._body.get(name)
