@@ -76,6 +76,7 @@ class Setting:
         index._engine.tuning.min_scan_factor = self.min_scan_factor
         index._engine.tuning.min_scan_ns_per_k = self.min_scan_factor
         index._policy.banded_rows = 1
+        index._policy.min_gain = 0  # for so few rows bands never pay
         if self.segment_rows is not None:
             # At most 40 segments: more take long to build and reach no other code path.
             segment_rows = max(self.segment_rows, len(case.codes) // 40)

@@ -172,7 +172,7 @@ def test_a_mapped_index_is_pickled_as_its_folder_and_refused_if_that_has_changed
 
 def test_a_search_does_not_wait_for_a_writer() -> None:
     index = filled()
-    index._policy.banded_rows = 1
+    index._policy.banded_rows, index._policy.min_gain = 1, 0
     with index._writing:
         assert index.search(COSTS[0], 5).ids.shape == (5,)
 

@@ -40,6 +40,7 @@ SEARCHED = """
 BUILD = """
 n = 8_000_000
 index = bitweigh.Index(64, build="manual")
+index._policy.min_gain = 0
 index.add(rng.integers(0, 256, (n, 8), dtype=np.uint8), rng.permutation(n))
 print("ready", flush=True)
 try:

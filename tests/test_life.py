@@ -66,6 +66,7 @@ class Life(RuleBasedStateMachine):
         """Set limits so low that few rows reach every path."""
         growth = index._policy
         growth.tail_rows, growth.segment_rows, growth.banded_rows = self.growth
+        growth.min_gain = 0
         index._engine.tuning.warm_up_rows, index._engine.tuning.warm_up_per_k = 32, 1
         index._engine.tuning.min_scan_factor = index._engine.tuning.min_scan_ns_per_k = 0.0
         self.index = index

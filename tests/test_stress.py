@@ -54,6 +54,7 @@ class Stress:
         self.index = bitweigh.Index(N_BITS)
         growth = self.index._policy
         growth.tail_rows, growth.segment_rows, growth.banded_rows = 16, 100, 40
+        growth.min_gain = 0
         self.index._engine.tuning.warm_up_rows = 32
         self.index._engine.tuning.min_scan_factor = self.index._engine.tuning.min_scan_ns_per_k = (
             0.0

@@ -63,7 +63,7 @@ def test_changing_the_codes_that_were_handed_out_leaves_the_vector_index_as_it_i
 
 
 def test_bands_that_were_built_are_those_of_the_codes_handed_out() -> None:
-    index = fitted_index()
+    index = fitted_index(bands=2)
     index.build()
     assert index.index.memory().directories > 0
     assert index.memory() == index.index.memory()
@@ -207,7 +207,7 @@ def test_more_bits_than_itq_can_make_are_refused_where_they_were_asked_for() -> 
 
 
 def test_more_bands_than_bits_are_refused_at_once() -> None:
-    with pytest.raises(ValueError, match="bands must be from 1 to 32, got 33"):
+    with pytest.raises(ValueError, match="bands must be from 0 to 32, got 33"):
         VectorIndex(n_bits=32, bands=33)
 
 
@@ -266,7 +266,7 @@ def test_rows_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_explaining_tells_of_the_search_for_all_candidates() -> None:
-    index = fitted_index()
+    index = fitted_index(bands=2)
     assert index.explain(QUERIES[0], 3).k == 100
     assert index.explain(QUERIES[0], 3, rerank_from=40).k == 40
     assert fitted_index(rerank=None).explain(QUERIES[0], 3).k == 3
@@ -277,7 +277,7 @@ def test_explaining_tells_of_the_search_for_all_candidates() -> None:
 
 
 def test_bands_are_built_again_where_that_is_asked_for() -> None:
-    index = fitted_index(build="manual")
+    index = fitted_index(build="manual", bands=2)
     assert index.memory().directories == 0
     index.build(threads=1)
     built = index.memory()

@@ -150,7 +150,7 @@ def test_a_pickle_still_builds_bands_only_when_asked(rerank: Any, tmp_path: Path
 
 
 def test_building_bands_is_a_change_that_no_copy_shares(tmp_path: Path) -> None:
-    filled(rerank=None).save(tmp_path)
+    filled(rerank=None, bands=2).save(tmp_path)
     index = VectorIndex.load(tmp_path, mmap=True)
     shared = copy.copy(index)
     index.build()

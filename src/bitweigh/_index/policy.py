@@ -22,6 +22,9 @@ __all__ = ["SegmentPolicy"]
 
 _LARGEST_ID = np.iinfo(np.int64).max
 
+# Fewer rows are scanned faster than probing is prepared, whatever the queries are.
+_MIN_DECIDED_ROWS = 1 << 12
+
 CodesAndIds = tuple[Codes, Ids]
 
 
@@ -182,6 +185,8 @@ class SegmentPolicy:
         options = self.band_options
         choice = None
         if options.bands is None and self.min_gain > 0:
+            if len(ids) < _MIN_DECIDED_ROWS:
+                return self._unbanded(rows, "small")
             if evidence is None:
                 evidence = from_codes(codes, self.n_bits, self.bitorder)
             choice = best_for_sample(codes, self.n_bits, self.bitorder, options, count, evidence)

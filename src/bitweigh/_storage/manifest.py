@@ -227,7 +227,7 @@ class Fields:
     def number(self, name: str) -> float:
         """A number, not negative."""
         value = self._body.get(name)
-        if type(value) not in (int, float) or not 0 <= value < float("inf"):
+        if not isinstance(value, int | float) or not 0 <= value < float("inf"):
             self.fail_at(name, "must be a number that is not negative")
         return float(value)
 
