@@ -226,8 +226,10 @@ def test_build_takes_the_number_and_the_width_of_bands() -> None:
 
 
 def test_build_keeps_to_a_memory_limit_and_stores_it() -> None:
-    done("build", "codes.npy", "--codes", "-o", "small", "--memory-limit", "4KiB")
-    assert bitweigh.load("small").memory().total <= 4096 < bitweigh.load("index").memory().total
+    bands = ("--codes", "--bands", "4")
+    done("build", "codes.npy", *bands, "-o", "small", "--memory-limit", "4KiB")
+    done("build", "codes.npy", *bands, "-o", "large")
+    assert bitweigh.load("small").memory().total <= 4096 < bitweigh.load("large").memory().total
     done("add", "small", "few.npy")
     assert bitweigh.load("small").memory().total <= 4096
 

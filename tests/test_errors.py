@@ -42,7 +42,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "n_bits text": (lambda: Index("64"), TypeError, "n_bits must be an integer, got str '64'"),
     "n_bits missing": (lambda: Index(), TypeError, "n_bits"),
     "bitorder unknown": (lambda: Index(8, bitorder="msb"), ValueError, "bitorder .* got 'msb'"),
-    "bands none": (lambda: Index(8, bands=0), ValueError, "bands must be from 1 to 8, got 0"),
+    "bands too many": (lambda: Index(8, bands=9), ValueError, "bands must be from 0 to 8, got 9"),
     "bands a float": (lambda: Index(8, bands=2.0), TypeError, "bands must be an integer"),
     "band_bits too many": (lambda: Index(64, band_bits=25), ValueError, "band_bits .* 24, got 25"),
     "memory_limit negative": (lambda: Index(8, memory_limit=-1), ValueError, "memory_limit"),

@@ -12,11 +12,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh._checks import as_array, as_choice, as_integer
+from bitweigh._checks import MAX_BITS, as_array, as_choice, as_integer
 from bitweigh._results import ScoredResult
 from bitweigh.costs import inner_product
 from bitweigh.index import Index
-from bitweigh.typing import Codes, Floats, Ids, OnDuplicate, OnMissing, Precision
+from bitweigh.typing import BuildMode, Codes, Floats, Ids, OnDuplicate, OnMissing, Precision
 
 __all__ = ["BinaryEmbeddings", "quantize"]
 
@@ -76,6 +76,8 @@ class BinaryEmbeddings:
     ----------
     dim : int
         Dimensions of an embedding before it was quantised, 1 to 8192.
+    bands, band_bits, memory_limit, build
+        As in :class:`Index`.
 
     Examples
     --------
@@ -91,9 +93,23 @@ class BinaryEmbeddings:
 
     """
 
-    def __init__(self, dim: int) -> None:
+    def __init__(
+        self,
+        dim: int,
+        *,
+        bands: int | None = None,
+        band_bits: int | None = None,
+        memory_limit: int | None = None,
+        build: BuildMode = "auto",
+    ) -> None:
         """Create an empty collection."""
-        self._index = Index(as_integer(dim, "dim", 1, 8192))
+        self._index = Index(
+            as_integer(dim, "dim", 1, MAX_BITS),
+            bands=bands,
+            band_bits=band_bits,
+            memory_limit=memory_limit,
+            build=build,
+        )
 
     @property
     def dim(self) -> int:
@@ -275,7 +291,12 @@ class BinaryEmbeddings:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | None = None
+        cls,
+        path: str | os.PathLike[str],
+        mmap: bool = False,
+        *,
+        verify: bool | None = None,
+        build: BuildMode = "auto",
     ) -> Self:
         """Load from a folder; the arguments and errors are those of `Index.load`.
 
@@ -296,7 +317,7 @@ class BinaryEmbeddings:
         256
 
         """
-        index = Index.load(path, mmap, verify=verify)
+        index = Index.load(path, mmap, verify=verify, build=build)
         if index.bitorder != "big":
             raise ValueError(
                 f"{os.fspath(path)} has an index with bitorder={index.bitorder!r}, but embeddings "

@@ -99,10 +99,10 @@ def build_command(
         int | None,
         typer.Option(
             metavar="N",
-            min=1,
+            min=0,
             max=MAX_BITS,
-            help="Sorted copies of the codes: more make searches faster and take more memory "
-            "(default: chosen from the length of the codes and the free memory, at most 16).",
+            help="Sorted copies of the codes, which take memory and may make searches faster; 0 "
+            "for none (default: as many as make them faster, at most 16).",
             rich_help_panel=_SEARCH,
         ),
     ] = None,

@@ -10,6 +10,7 @@ from bitweigh import Index
 from bitweigh._cli.folders import AnyIndex, codes_in, kind_of, open_index, size_on_disk
 from bitweigh._cli.options import Folder
 from bitweigh._cli.output import Json, counted, readable_bytes, report
+from bitweigh._index.explain import decision_of
 
 __all__ = ["info_command", "verify_command"]
 
@@ -67,6 +68,7 @@ def _facts(folder: Path, index: AnyIndex) -> dict[str, object]:
         "bytes_of_codes": memory.codes,
         "bytes_of_ids": memory.ids + memory.id_lookup,
         "bytes_of_bands": memory.band_codes + memory.band_rows + memory.directories,
+        "decision": decision_of(codes._state, codes._policy),
         "version": bitweigh.__version__,
         "kernel": bitweigh.info().kernel,
         "threads": bitweigh.info().threads,
@@ -95,7 +97,8 @@ def _summary(index: AnyIndex, facts: dict[str, object]) -> str:
         f"on disk        {sizes['bytes_on_disk']}",
         f"in memory      {sizes['bytes_in_memory']}: codes {sizes['bytes_of_codes']}, ids "
         f"{sizes['bytes_of_ids']}, bands {sizes['bytes_of_bands']}",
-        f"searched by    {'bands' if banded else 'scanning all codes; it has no bands'}",
+        f"searched by    {'bands' if banded else 'scanning all codes; it has no bands'}"
+        + (f": {facts['decision']}" if facts["decision"] else ""),
         f"this machine   kernel {facts['kernel']}, {counted(int(str(facts['threads'])), 'thread')}",
         f"bitweigh       {facts['version']}",
     ]

@@ -11,7 +11,7 @@ from bitweigh._index.state import State
 from bitweigh._results import SearchStats
 from bitweigh.typing import Method
 
-__all__ = ["Explanation", "SegmentFacts", "explanation_of"]
+__all__ = ["Explanation", "SegmentFacts", "decision_of", "explanation_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,13 @@ def _plan(
         if method == "scan":
             return "scan", "method='scan'"
         return "scan", "a scan is faster than setting up probes here"
-    return "scan", f"there are no bands: {_decision(max(parts, key=len).segment, policy)}"
+    return "scan", f"there are no bands: {decision_of(state, policy)}"
+
+
+def decision_of(state: State, policy: SegmentPolicy) -> str:
+    """Why the largest segment has its bands, or none; "" if that is not known, or it is empty."""
+    parts = list(state.parts())
+    return _decision(max(parts, key=len).segment, policy) if parts else ""
 
 
 def _decision(segment: Segment, policy: SegmentPolicy) -> str:
