@@ -330,3 +330,16 @@ def test_compacting_starts_again_where_adds_have_merged_its_segments(
     assert len(index) == 1019 + 4000
     assert len(list(index._state.parts())) == 1
     index.verify()
+
+
+def test_explain_says_how_many_searches_used_the_bands() -> None:
+    codes = clustered_codes()
+    index = bitweigh.Index(64, bands=4)
+    index.add(codes)
+    index.search(near_queries(codes, 30), 10)
+    index.search(near_queries(codes, 9), 10, method="scan")
+    explained = index.explain(near_queries(codes)[0], 10)
+    assert explained.searches == 40
+    assert 20 <= explained.searches_by_bands <= 31
+    share = round(100 * explained.searches_by_bands / 40)
+    assert f"bands were used by {share} % of 40 searches" in str(explained)

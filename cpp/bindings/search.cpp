@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,6 +68,21 @@ void write_counters(const std::vector<SearchCounters>& counted, const Counters& 
     }
 }
 
+// An engine that counts its queries, and those for which bands were enough. Threads count at once.
+struct CountingEngine : Engine {
+    explicit CountingEngine(const Engine& engine) : Engine(engine) {}
+    void count(const std::vector<SearchCounters>& counted) {
+        std::uint64_t by_bands = 0;
+        for (const SearchCounters& query : counted) {
+            by_bands += query.probes > 0 && query.fallbacks == 0;
+        }
+        queries.fetch_add(counted.size(), std::memory_order_relaxed);
+        queries_by_bands.fetch_add(by_bands, std::memory_order_relaxed);
+    }
+    std::atomic<std::uint64_t> queries = 0;
+    std::atomic<std::uint64_t> queries_by_bands = 0;
+};
+
 // (n_bits, 2), a single query, or (nq, n_bits, 2).
 using AnyCosts = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 
@@ -90,8 +106,8 @@ SearchRequest request_of(const Engine& engine, const SegmentSetObject& segments,
             .options = options};
 }
 
-void search_segments(const Engine& engine, const SegmentSetObject& segments, const AnyCosts& costs,
-                     std::size_t k, const SearchOptions& options,
+void search_segments(CountingEngine& engine, const SegmentSetObject& segments,
+                     const AnyCosts& costs, std::size_t k, const SearchOptions& options,
                      const FlatOutput<double>& distances, const FlatOutput<Id>& ids,
                      const Counters& counters) {
     SearchRequest request = request_of(engine, segments, costs, options);
@@ -101,6 +117,7 @@ void search_segments(const Engine& engine, const SegmentSetObject& segments, con
     const std::size_t size = request.n_queries * k;
     const SearchAnswer answer{data_of(distances, size), data_of(ids, size), counted.data()};
     run_interruptibly([&](const InterruptCheck& check) { search(request, answer, check); });
+    engine.count(counted);
     write_counters(counted, counters);
 }
 
@@ -108,7 +125,7 @@ using Distances = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 using FoundIds = nb::ndarray<nb::numpy, Id, nb::ndim<1>>;
 
 std::tuple<Distances, FoundIds> range_search_segments(
-    const Engine& engine, const SegmentSetObject& segments, const AnyCosts& costs,
+    CountingEngine& engine, const SegmentSetObject& segments, const AnyCosts& costs,
     const Input<double, 1>& radii, const SearchOptions& options,
     const FlatOutput<std::int64_t>& lims, const Counters& counters) {
     SearchRequest request = request_of(engine, segments, costs, options);
@@ -121,6 +138,7 @@ std::tuple<Distances, FoundIds> range_search_segments(
     std::vector<std::vector<Neighbour>> found;
     run_interruptibly(
         [&](const InterruptCheck& check) { found = range_search(request, counted.data(), check); });
+    engine.count(counted);
     write_counters(counted, counters);
     auto columns = std::make_unique<std::pair<std::vector<double>, std::vector<Id>>>();
     *ends++ = 0;
@@ -175,17 +193,24 @@ void bind_search(nb::module_& m) {
         .def_rw("scan_factor", &Tuning::scan_factor,
                 "Factor by which a scan is assumed to have more blocks.");
     bind_options(m);
-    nb::class_<Engine>(m, "Engine", "The settings shared by all searches of an index.")
+    nb::class_<CountingEngine>(m, "Engine", "The settings shared by all searches of an index.")
         .def(
             "__init__",
-            [](Engine* self, std::size_t n_bits, const char* bitorder, const char* kernel) {
-                new (self) Engine{n_bits, order_named(bitorder), &kernel_named(kernel)};
+            [](CountingEngine* self, std::size_t n_bits, const char* bitorder, const char* kernel) {
+                new (self) CountingEngine({n_bits, order_named(bitorder), &kernel_named(kernel)});
             },
             "n_bits"_a, "bitorder"_a, "kernel"_a)
         .def_prop_rw(
-            "kernel", [](const Engine& self) { return self.kernel->name; },
-            [](Engine& self, const char* name) { self.kernel = &kernel_named(name); })
-        .def_rw("tuning", &Engine::tuning)
+            "kernel", [](const CountingEngine& self) { return self.kernel->name; },
+            [](CountingEngine& self, const char* name) { self.kernel = &kernel_named(name); })
+        .def_rw("tuning", &CountingEngine::tuning)
+        .def_prop_ro(
+            "queries", [](const CountingEngine& self) { return self.queries.load(); },
+            "Queries that were searched for.")
+        .def_prop_ro(
+            "queries_by_bands",
+            [](const CountingEngine& self) { return self.queries_by_bands.load(); },
+            "Queries that were answered by bands, without a scan of what has bands.")
         .def("search", &search_segments, "segments"_a, "costs"_a, "k"_a, "options"_a,
              "distances"_a.noconvert(), "ids"_a.noconvert(),
              "counters"_a.noconvert().none() = nb::none(),

@@ -130,6 +130,14 @@ class Engine:
     @tuning.setter
     def tuning(self, arg: Tuning, /) -> None: ...
 
+    @property
+    def queries(self) -> int:
+        """Queries that were searched for."""
+
+    @property
+    def queries_by_bands(self) -> int:
+        """Queries that were answered by bands, without a scan of what has bands."""
+
     def search(self, segments: SegmentSet, costs: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], k: int, options: SearchOptions, distances: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None = None) -> None:
         """
         Write the k nearest into distances (nq, k) and ids (nq, k), and the work done into

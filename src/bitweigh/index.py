@@ -460,7 +460,7 @@ class Index:
         request = self._request(search_options(method, 1), state=state)
         stats = nearest(request, query, k, stats=True).stats
         assert stats is not None
-        return explanation_of(state, self._policy, method, k, stats)
+        return explanation_of(state, self._policy, self._engine, method, k, stats)
 
     def codes_of(self, ids: ArrayLike) -> Codes:
         """Return codes by id.

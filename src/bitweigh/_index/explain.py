@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bitweigh import _core
 from bitweigh._index.policy import SegmentPolicy
 from bitweigh._index.segments import LiveSegment, Segment, Unbanded
 from bitweigh._index.state import State
@@ -48,6 +49,10 @@ class Explanation:
     """Microseconds that scanning instead was estimated to take."""
     engine_us: float
     """Microseconds that the search took, measured."""
+    searches: int
+    """Queries that the index was searched for, by anyone, since it was created or loaded."""
+    searches_by_bands: int
+    """Those among them that bands alone answered."""
     counters: dict[str, int]
     """The counters of `SearchStats`, without the times."""
 
@@ -73,6 +78,9 @@ class Explanation:
             lines.append(
                 f"  estimated: probing {self.predicted_us:.1f} us, scanning {self.scan_us:.1f} us"
             )
+        if self.searches and any(facts.bands for facts in self.segments):
+            share = 100 * self.searches_by_bands / self.searches
+            lines.append(f"  bands were used by {share:.0f} % of {self.searches:,} searches")
         width = max(len(name) for name in self.counters)
         lines += [f"  {name:{width}}  {count:,}" for name, count in self.counters.items() if count]
         return "\n".join(lines)
@@ -88,7 +96,12 @@ def _bands(segment: SegmentFacts) -> str:
 
 
 def explanation_of(
-    state: State, policy: SegmentPolicy, method: Method, k: int, stats: SearchStats
+    state: State,
+    policy: SegmentPolicy,
+    engine: _core.Engine,
+    method: Method,
+    k: int,
+    stats: SearchStats,
 ) -> Explanation:
     """The explanation of one query's search of a state."""
     counters = {name: int(count) for name, count in stats._asdict().items()}
@@ -106,6 +119,8 @@ def explanation_of(
         predicted_us=nanoseconds["predicted_ns"] / 1e3,
         scan_us=nanoseconds["scan_ns"] / 1e3,
         engine_us=nanoseconds["nanoseconds"] / 1e3,
+        searches=engine.queries,
+        searches_by_bands=engine.queries_by_bands,
         counters=counters,
     )
 
