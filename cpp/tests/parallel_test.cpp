@@ -1,4 +1,4 @@
-// Tests run_tasks: every task runs once, and failures and interrupts reach the caller.
+// Tests run_tasks: every task runs once, and failures, interrupts and deadlines reach the caller.
 #include <atomic>
 #include <cfenv>
 #include <chrono>
@@ -97,6 +97,37 @@ void test_interrupt_while_waiting() {
     CHECK(interrupted, "");
 }
 
+// The deadline ends tasks on every thread, also those that the interrupt check does not reach.
+void test_deadline_stops_every_thread(std::size_t threads) {
+    std::atomic<std::size_t> runs = 0;
+    bool passed = false;
+    try {
+        run_tasks(2 * threads, threads, never, Deadline(0.02),
+                  [&](std::size_t, Checkpoint& checkpoint) {
+                      ++runs;
+                      while (true) checkpoint.done(deadline_check_bytes);
+                  });
+    } catch (const DeadlinePassed& late) {
+        passed = late.timeout == 0.02 && late.seconds_late >= 0.0;
+    }
+    CHECK(passed, threads << " threads");
+    CHECK(runs <= threads, runs << " tasks began on " << threads << " threads");
+}
+
+void test_no_task_begins_after_the_deadline() {
+    std::size_t runs = 0;
+    bool passed = false;
+    try {
+        run_tasks(3, 1, never, Deadline(0.0), [&](std::size_t, Checkpoint&) { ++runs; });
+    } catch (const DeadlinePassed&) {
+        passed = true;
+    }
+    CHECK(passed && runs == 0, runs << " tasks ran");
+    run_tasks(0, 1, never, Deadline(0.0), [&](std::size_t, Checkpoint&) { ++runs; });
+    run_tasks(3, 1, never, Deadline(1e300), [&](std::size_t, Checkpoint&) { ++runs; });
+    CHECK(runs == 3, runs << " tasks ran");
+}
+
 // The rounding of sums on this thread: up, down or to nearest. Determined by adding, since on some
 // machines fegetround returns the mode of other instructions.
 int rounding() {
@@ -142,6 +173,8 @@ void test_tasks() {
     test_interrupt_stops_the_caller(1);
     test_interrupt_stops_the_caller(3);
     test_interrupt_while_waiting();
+    for (const std::size_t threads : {1, 3}) test_deadline_stops_every_thread(threads);
+    test_no_task_begins_after_the_deadline();
     test_float_mode(1);
     test_float_mode(3);
 }

@@ -6,13 +6,14 @@ from bitweigh._load import load
 from bitweigh._results import Memory, RangeResult, ScoredResult, SearchResult, SearchStats
 from bitweigh._system import Info, __version__, info
 from bitweigh.embeddings import BinaryEmbeddings
-from bitweigh.errors import CorruptFileError, LimitError
+from bitweigh.errors import CorruptFileError, DeadlineError, LimitError
 from bitweigh.index import Index
 from bitweigh.vector_index import VectorIndex
 
 __all__ = [
     "BinaryEmbeddings",
     "CorruptFileError",
+    "DeadlineError",
     "Explanation",
     "Index",
     "Info",

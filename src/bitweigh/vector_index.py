@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from bitweigh._checks import (
     MAX_BITS,
     as_choice,
+    as_deadline,
     as_ids,
     as_integer,
     as_k,
@@ -397,6 +398,7 @@ class VectorIndex:
         threads: int | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        timeout: float | None = None,
         progress: bool = False,
     ) -> SearchResult:
         """Find the k nearest vectors, by their codes and, with `rerank`, by true distance.
@@ -410,8 +412,9 @@ class VectorIndex:
         rerank_from : int, optional
             With `rerank`: number of nearest codes to rank by true distance, at least k; by default
             ``max(10 * k, 100)``.
-        threads, allow, deny
-            As in `Index.search`.
+        threads, allow, deny, timeout
+            As in `Index.search`. Queries are hashed in blocks; the time is checked after each, and
+            all the time during the search and the ranking.
         progress : bool
             Show a progress bar; needs rich.
 
@@ -433,13 +436,15 @@ class VectorIndex:
         SearchResult(distances=array([2.]), ids=array([2]))
 
         """
+        deadline = as_deadline(timeout)
         state = self._fitted()
         queries, single = as_queries(state, Q)
         k = as_k(k)
         n_codes = _n_codes_to_find(state, k, rerank_from)
         distances = np.empty((len(queries), k))
         ids = np.empty((len(queries), k), np.int64)
-        request = state.index._request(search_options(threads=threads), allow, deny)
+        options = search_options(threads=threads, deadline=deadline)
+        request = state.index._request(options, allow, deny)
         with ProgressBar("searching", len(queries), unit="queries", shown=progress) as bar:
             for block, rows, costs in cost_blocks(state, queries):
                 found = nearest(request, costs, n_codes)
@@ -452,6 +457,7 @@ class VectorIndex:
                         found.ids,
                         state.metric,
                         threads,
+                        deadline,
                         distances[block],
                         ids[block],
                     )
@@ -468,6 +474,7 @@ class VectorIndex:
         threads: int | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        timeout: float | None = None,
     ) -> RangeResult:
         """Find all vectors within a radius, by the same distances as `search`.
 
@@ -485,7 +492,7 @@ class VectorIndex:
         by : "vectors" or "codes", optional
             What the radius is a distance of. By default "vectors" with `rerank`, else "codes";
             "codes" is faster, and always possible.
-        limit, threads, allow, deny
+        limit, threads, allow, deny, timeout
             As in `Index.range_search`.
 
         Returns
@@ -505,6 +512,7 @@ class VectorIndex:
         array([0, 4])
 
         """
+        deadline = as_deadline(timeout)
         state = self._fitted()
         queries, _ = as_queries(state, Q)
         radii = as_radii(radius, len(queries))
@@ -515,8 +523,8 @@ class VectorIndex:
             raise ValueError("by='vectors' needs an index that keeps vectors, created with rerank=")
         if state.vectors is not None and by != "codes":
             id_filter = as_filter(allow, deny)
-            return within(state, state.vectors, queries, radii, limit, id_filter, threads)
-        options = search_options(threads=threads, limit=limit)
+            return within(state, state.vectors, queries, radii, limit, id_filter, threads, deadline)
+        options = search_options(threads=threads, limit=limit, deadline=deadline)
         request = state.index._request(options, allow, deny)
         found = [
             codes_within(request, costs, radii[block], first=block.start)
