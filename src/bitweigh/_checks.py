@@ -55,16 +55,16 @@ def as_k(k: object) -> int:
     return as_integer(k, "k", 1, MAX_K)
 
 
-def as_deadline(timeout: object) -> _core.Deadline | None:
+def as_deadline(timeout: Any) -> _core.Deadline | None:  # noqa: ANN401 checked here
     """Start the clock of a call that may take `timeout` seconds; None for no limit."""
     if timeout is None:
         return None
     if not _is_real(timeout):
         raise TypeError(f"timeout must be a number of seconds or None, got {_kind(timeout)}")
-    # The engine takes times beyond a lifetime as no limit; an integer may be too large for a float.
-    if not timeout >= 0:  # type: ignore[operator]
+    if not timeout >= 0:
         raise ValueError(f"timeout must be at least 0 seconds, got {timeout}")
-    return _core.Deadline(min(timeout, 1e12))  # type: ignore[type-var]
+    # The engine takes times beyond a lifetime as no limit; an integer may be too large for a float.
+    return _core.Deadline(min(timeout, 1e12))
 
 
 def as_choice(value: object, name: str, choices: tuple[str, ...]) -> str:

@@ -98,7 +98,7 @@ def hamming(queries: ArrayLike, n_bits: int, *, bitorder: BitOrder = "big") -> N
 
     """
     packed, single = packed_queries(queries, as_n_bits(n_bits), as_bitorder(bitorder))
-    costs = expanded(packed, weight_pairs(np.ones(n_bits)), bitorder)
+    costs = expanded(packed, weight_pairs(np.ones(n_bits)), bitorder).astype(np.float64, copy=False)
     return costs[0] if single else costs
 
 

@@ -1,0 +1,164 @@
+"""How late searches with a timeout end: the engine by its own clock, and the call by the caller's.
+
+``python -m benchmarks.deadlines [--rows 1e6] [--deadlines 1000]``
+
+For each kind of search: random deadlines between 0 and the time that the search takes, from as many
+threads as there are CPUs, each search on one thread. Every outcome is checked: it is the right
+answer or `DeadlineError`. The engine's figure is read when all its work has ended and before it
+waits for Python's lock; the caller's includes that wait and the exception. A machine that does
+other work at the same time takes the CPU away for milliseconds, which both figures include.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import bitweigh
+from benchmarks import machine
+
+__all__ = ["Lateness", "measure", "searches"]
+
+N_BITS = 64
+LIMIT_MS = 5.0
+"""How late the engine may be."""
+
+Search: TypeAlias = Callable[[float | None], tuple[Any, ...]]
+"""A search by its timeout."""
+
+
+class Lateness(NamedTuple):
+    """What random deadlines of one kind of search came to; milliseconds after the deadline."""
+
+    took_ms: float
+    """Time of the search without a timeout, with as many others at the same time."""
+    answers: int
+    errors: int
+    engine_p99_ms: float
+    engine_max_ms: float
+    caller_p99_ms: float
+    caller_max_ms: float
+
+
+class _Outcome(NamedTuple):
+    answered: bool
+    engine_ms: float
+    caller_ms: float
+
+
+def searches(rows: int, seed: int = 0) -> dict[str, Search]:
+    """Return every kind of search over random codes and vectors."""
+    rng = np.random.default_rng(seed)
+    index = bitweigh.Index(N_BITS)
+    index.add(rng.integers(0, 256, (rows, N_BITS // 8), dtype=np.uint8))
+    costs = rng.standard_normal((256, N_BITS, 2))
+    flags = rng.random(rows) < 0.5
+    ids = rng.permutation(rows)[: rows // 2]
+    vectors = rng.standard_normal((rows // 20, 64)).astype(np.float32)
+    reranked = bitweigh.VectorIndex(n_bits=64, hasher="lsh", rerank="float32").fit(vectors[:1000])
+    reranked.add(vectors)
+    return {
+        "256 queries, k = 10": lambda t: index.search(costs, 10, threads=1, timeout=t),
+        "256 queries, scanned": lambda t: index.search(
+            costs, 10, threads=1, method="scan", timeout=t
+        ),
+        "1 query, k = rows / 4": lambda t: index.search(costs[0], rows // 4, threads=1, timeout=t),
+        "every row within a radius": lambda t: index.range_search(
+            costs[0], np.inf, threads=1, timeout=t
+        ),
+        "every row, by bands": lambda t: index.range_search(
+            costs[0], 1e9, threads=1, method="probe", timeout=t
+        ),
+        "ties of 64 queries": lambda t: index.search_with_ties(
+            costs[:64], 100, threads=1, timeout=t
+        ),
+        "ids of half the rows": lambda t: index.search(
+            costs[:16], 10, threads=1, allow=ids, timeout=t
+        ),
+        "flags of half the rows": lambda t: index.search(
+            costs[:16], 10, threads=1, deny=flags, timeout=t
+        ),
+        "reranked, 64 queries": lambda t: reranked.search(
+            vectors[:64], 10, rerank_from=1000, threads=1, timeout=t
+        ),
+        "vectors within a radius": lambda t: reranked.range_search(
+            vectors[:16], 8.0, threads=1, timeout=t
+        ),
+    }
+
+
+def measure(search: Search, deadlines: int, threads: int, seed: int = 0) -> Lateness:
+    """Run a search with random deadlines on several threads; raise if an answer is wrong."""
+    expected = search(None)
+
+    def outcome(timeout: float | None) -> _Outcome:
+        began = time.perf_counter()
+        try:
+            answer = search(timeout)
+        except bitweigh.DeadlineError as error:
+            late = time.perf_counter() - began - error.timeout
+            return _Outcome(False, 1e3 * error.seconds_late, 1e3 * late)
+        if not all(map(np.array_equal, answer, expected)):
+            raise AssertionError("a search with a timeout gave another answer")
+        return _Outcome(True, 0.0, 1e3 * (time.perf_counter() - began))
+
+    with ThreadPoolExecutor(threads) as pool:
+        took_ms = statistics.median(
+            outcome.caller_ms for outcome in pool.map(outcome, [None] * 4 * threads)
+        )
+        random = np.random.default_rng(seed).uniform(0.0, took_ms / 1e3, deadlines)
+        outcomes = list(pool.map(outcome, random.tolist()))
+    late = [outcome for outcome in outcomes if not outcome.answered]
+    engine = np.array([outcome.engine_ms for outcome in late] or [0.0])
+    caller = np.array([outcome.caller_ms for outcome in late] or [0.0])
+    return Lateness(
+        took_ms,
+        len(outcomes) - len(late),
+        len(late),
+        float(np.percentile(engine, 99)),
+        float(engine.max()),
+        float(np.percentile(caller, 99)),
+        float(caller.max()),
+    )
+
+
+def main() -> None:
+    """Measure every kind of search, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=float, default=1e6)
+    parser.add_argument("--deadlines", type=int, default=1000)
+    arguments = parser.parse_args()
+    console = Console(width=150)
+    threads = bitweigh.info().threads
+    where = ", ".join(machine.facts().values())
+    table = Table(title=f"Milliseconds after the deadline; {threads} threads; {where}")
+    for column in ("search", "takes", "answers", "errors", "engine p99", "worst"):
+        table.add_column(column, justify="left" if column == "search" else "right")
+    table.add_column("caller p99", justify="right")
+    table.add_column("worst", justify="right")
+    worst = 0.0
+    for name, search in searches(int(arguments.rows)).items():
+        found = measure(search, arguments.deadlines, threads)
+        worst = max(worst, found.engine_max_ms)
+        table.add_row(
+            name,
+            f"{found.took_ms:.1f}",
+            str(found.answers),
+            str(found.errors),
+            *(f"{value:.2f}" for value in found[3:]),
+        )
+    console.print(table)
+    verdict = "within" if worst <= LIMIT_MS else "NOT within"
+    console.print(f"The engine stopped {verdict} {LIMIT_MS:g} ms of every deadline.")
+
+
+if __name__ == "__main__":
+    main()
