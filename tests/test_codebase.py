@@ -29,7 +29,7 @@ PYTHON_LAYERS = [
     {"_optional", "_progress", "_forks", "_system", "_free_memory", "_checks"},
     {"_tables", "_disk", "_euclidean"},
     {"_results"},
-    {"reference", "costs", "evaluation", "io", "hashers"},
+    {"reference", "costs", "evaluation", "io", "hashers", "_merging"},
     {"weighers", "frames"},
     {"_index/bands"},
     {"_index/segments"},

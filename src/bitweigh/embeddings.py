@@ -111,6 +111,11 @@ class BinaryEmbeddings:
         """All ids in ascending order, int64 (n,)."""
         return self._index.ids
 
+    @property
+    def note(self) -> dict[str, Any]:
+        """The note that was saved or loaded last, as a copy, as `Index.note`."""
+        return self._index.note
+
     def __len__(self) -> int:
         """Return the number of embeddings."""
         return len(self._index)
@@ -261,7 +266,7 @@ class BinaryEmbeddings:
         """
         return self._index.contains(ids)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Save to a folder, as `Index.save` does; ``bitweigh.load`` opens it as an `Index`.
 
         Examples
@@ -277,7 +282,7 @@ class BinaryEmbeddings:
         <bitweigh.BinaryEmbeddings: 2 embeddings of 8 dimensions>
 
         """
-        self._index.save(path)
+        self._index.save(path, note=note)
 
     @classmethod
     def load(

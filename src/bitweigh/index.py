@@ -128,12 +128,17 @@ class Index:
         self._start(SegmentPolicy(n_bits, as_bitorder(bitorder), options, build), State())
 
     def _start(
-        self, policy: SegmentPolicy, state: State, source: _storage.Source | None = None
+        self,
+        policy: SegmentPolicy,
+        state: State,
+        source: _storage.Source | None = None,
+        note: str = _storage.NO_NOTE,
     ) -> None:
         """Set the attributes that every index has."""
         self._policy = policy
         self._state = state
         self._source = source
+        self._note = note
         # To reach every path, tests set its kernel and tuning, which never change an answer.
         self._engine = _core.Engine(policy.n_bits, policy.bitorder, _system.KERNEL)
         self._renew_lock()
@@ -156,6 +161,15 @@ class Index:
     def ids(self) -> Ids:
         """All ids in ascending order, int64 (n,)."""
         return self._state.ids()
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """The note that was saved or loaded last, as a copy; ``{}`` if there is none.
+
+        ``save(path, note={...})`` sets it. Changes of the index keep it, and so do copies and
+        pickles.
+        """
+        return _storage.note_from(self._note)
 
     def __len__(self) -> int:
         """Return the number of codes."""
@@ -894,7 +908,7 @@ class Index:
         other._renew_lock()
         return other
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Save the index to a folder; files that it already contains are not written again.
 
         Whenever the program or the machine stops, the folder holds the index it held before or this
@@ -905,6 +919,15 @@ class Index:
         ----------
         path : str or path
             A folder that does not exist, is empty or holds an index, which is replaced.
+        note : dict, optional
+            A small JSON object to keep with the index, such as the model that the codes come from:
+            objects, lists, strings, finite numbers, booleans and None, at most 64 KiB as text. It
+            is saved in the same step as the codes. None keeps `note` as it is, ``{}`` removes it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the note is not such an object; the error says where. Nothing is saved.
 
         Examples
         --------
@@ -914,12 +937,17 @@ class Index:
         >>> index = bitweigh.Index(n_bits=8)
         >>> index.add(np.array([[1], [2]], dtype=np.uint8))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     index.save(folder)
-        ...     bitweigh.Index.load(folder)
-        <bitweigh.Index: 2 codes of 8 bits, big>
+        ...     index.save(folder, note={"model": "v2"})
+        ...     bitweigh.Index.load(folder).note
+        {'model': 'v2'}
 
         """
-        _storage.save(self._content(), path)
+        content = self._content()
+        if note is not None:
+            content = dataclasses.replace(content, note=_storage.note_text(note))
+        _storage.save(content, path)
+        if note is not None:
+            self._note = content.note
 
     @classmethod
     def load(
@@ -1011,7 +1039,10 @@ class Index:
         """Pickle the contents of its files or, for an unchanged mapped index, its folder's path."""
         source = self._source
         about = (type(self), self._policy.build, self._added_attributes())
-        if source is not None and self._state is source.mapped and source.is_still_there():
+        is_as_mapped = (
+            source is not None and self._state is source.mapped and self._note == source.note
+        )
+        if source is not None and is_as_mapped and source.is_still_there():
             return _from_source, (str(source.folder), source.checksum, *about)
         return _from_files, (_storage.to_files(self._content()), *about)
 
@@ -1038,7 +1069,9 @@ class Index:
 
     def _content(self) -> _storage.Content:
         policy = self._policy
-        return _storage.Content(policy.n_bits, policy.bitorder, policy.band_options, self._state)
+        return _storage.Content(
+            policy.n_bits, policy.bitorder, policy.band_options, self._state, self._note
+        )
 
     @classmethod
     def _of(
@@ -1055,7 +1088,7 @@ class Index:
         index = cls.__new__(cls)
         vars(index).update(added_attributes)
         policy = SegmentPolicy(content.n_bits, content.bitorder, content.options, build)
-        index._start(policy, content.state, source)
+        index._start(policy, content.state, source, content.note)
         return index
 
     def _added_attributes(self) -> dict[str, Any]:

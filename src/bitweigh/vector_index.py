@@ -37,6 +37,7 @@ from bitweigh._index.request import within as codes_within
 from bitweigh._index.state import State
 from bitweigh._progress import ProgressBar
 from bitweigh._results import Memory, RangeResult, SearchResult
+from bitweigh._storage import note_text
 from bitweigh._vectors import files
 from bitweigh._vectors.adding import check_ids, with_vectors
 from bitweigh._vectors.hashing import as_queries, cost_blocks
@@ -184,6 +185,15 @@ class VectorIndex:
         """All ids in ascending order, int64 (n,)."""
         return self._fitted().index.ids
 
+    @property
+    def note(self) -> dict[str, Any]:
+        """The note that was saved or loaded last, as a copy; ``{}`` if there is none.
+
+        ``save(path, note={...})`` sets it. Changes of the index keep it, and so do copies and
+        pickles.
+        """
+        return {} if self._state is None else self._state.index.note
+
     def __len__(self) -> int:
         """Return the number of vectors."""
         return 0 if self._state is None else len(self._state.index)
@@ -250,6 +260,7 @@ class VectorIndex:
             index = Index(hasher.n_bits_, bitorder=hasher.bitorder, **self._options)
             if before is not None:
                 index._state = State(next_id=before.index._state.next_id)
+                index._note = before.index._note
             stored = None
             if self._rerank is not None:
                 stored = Vectors.empty(self._rerank, hasher.n_features_in_)
@@ -685,13 +696,15 @@ class VectorIndex:
         if self._source is not None and self._source.state.vectors is state.vectors:
             files.check_files(self._source.folder)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Save everything to a folder, atomically: if this fails, it keeps its old contents.
 
         Parameters
         ----------
         path : str or path
             A folder that does not exist, is empty or holds a vector index, which is replaced.
+        note : dict, optional
+            A small JSON object to keep with the index, as in `Index.save`.
 
         Examples
         --------
@@ -700,12 +713,22 @@ class VectorIndex:
         >>> import bitweigh
         >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     index.save(folder)
-        ...     bitweigh.VectorIndex.load(folder)
-        <bitweigh.VectorIndex: 0 vectors of 4, 8 bits by LSH and Asym, euclidean>
+        ...     index.save(folder, note={"model": "v2"})
+        ...     bitweigh.VectorIndex.load(folder).note
+        {'model': 'v2'}
 
         """
-        files.save(self._fitted(), path)
+        state = self._fitted()
+        if note is None:
+            files.save(state, path, state.index._note)
+            return
+        text = note_text(note)
+        files.save(state, path, text)
+        with self._writing:
+            state = self._fitted()
+            index = state.index.copy()
+            index._note = text
+            self._state = replace(state, index=index)
 
     @classmethod
     def load(
