@@ -56,6 +56,8 @@ from bitweigh.typing import BitOrder, BuildMode, Codes, Ids, Method, OnDuplicate
 __all__ = ["Index"]
 
 _LARGEST_ID = 2**63 - 1
+# Ids looked up between two checks of a deadline: a few milliseconds at most.
+_LOCATED_IDS = 2**14
 
 AnyIndex = TypeVar("AnyIndex", bound="Index")
 
@@ -445,7 +447,14 @@ class Index:
         if weights is not None and np.shape(weights) != (n_bits,):
             raise ValueError(f"weights must have shape ({n_bits},), got {np.shape(weights)}")
         state = self._state
-        queries = CodeQueries(state.codes_of(query_ids, n_bits), weights, n_bits, self.bitorder)
+        step = max(1, len(query_ids)) if deadline is None else _LOCATED_IDS
+        codes = np.empty((len(query_ids), (n_bits + 7) // 8), np.uint8)
+        for first in range(0, len(query_ids), step):
+            if deadline is not None:
+                deadline.check()
+            block = slice(first, first + step)
+            codes[block] = state.codes_of(query_ids[block], n_bits)
+        queries = CodeQueries(codes, weights, n_bits, self.bitorder)
         options = search_options(method, threads, deadline=deadline)
         request = self._request(options, allow, deny, state)
         distances, found = nearest_to_codes(request, queries, k + extra)
