@@ -468,9 +468,9 @@ class VectorIndex:
                         found.ids,
                         state.metric,
                         threads,
-                        deadline,
                         distances[block],
                         ids[block],
+                        deadline,
                     )
                 bar.advance(len(rows))
         return SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)

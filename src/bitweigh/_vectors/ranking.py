@@ -35,9 +35,9 @@ def rank(
     candidates: Ids,
     metric: Metric,
     threads: int | None,
-    deadline: _core.Deadline | None,
     distances: NDArray[np.float64],
     ids: Ids,
+    deadline: _core.Deadline | None = None,
 ) -> None:
     """Write the nearest candidates of each query into `distances` and `ids`, both (nq, k).
 
