@@ -7,7 +7,8 @@ threads as there are CPUs, each search on one thread, or from one thread on all 
 is checked: it is the right answer or `DeadlineError`. The engine's figure is read when all its work
 has ended and before it waits for Python's lock; the caller's includes that wait and the exception.
 A machine that does other work at the same time takes the CPU away for milliseconds, which both
-figures include.
+figures include. So the worst of the searches whose thread did not have to wait for a CPU is given,
+too, where Linux says how long a thread has waited; other threads of a search are not looked at.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,6 +33,8 @@ __all__ = ["Kind", "Lateness", "kinds", "measure"]
 N_BITS = 64
 LIMIT_MS = 5.0
 """How late the engine may be."""
+# A thread also waits for a CPU for some microseconds whenever it wakes up.
+_DISTURBANCE_NS = 500_000
 
 Search: TypeAlias = Callable[[float | None], tuple[Any, ...]]
 """A search by its timeout."""
@@ -45,6 +49,8 @@ class Lateness(NamedTuple):
     errors: int
     engine_p99_ms: float
     engine_max_ms: float
+    undisturbed_max_ms: float
+    """The worst by the engine's clock of the searches whose thread did not wait for a CPU."""
     caller_p99_ms: float
     caller_max_ms: float
 
@@ -53,6 +59,8 @@ class _Outcome(NamedTuple):
     answered: bool
     engine_ms: float
     caller_ms: float
+    disturbed: bool
+    """Whether the caller's thread was ready to run, but other work had its CPU."""
 
 
 class Kind(NamedTuple):
@@ -115,15 +123,17 @@ def measure(kind: Kind, deadlines: int, seed: int = 0) -> Lateness:
     expected = search(None)
 
     def outcome(timeout: float | None) -> _Outcome:
+        waited = _waited_ns()
         began = time.perf_counter()
         try:
             answer = search(timeout)
         except bitweigh.DeadlineError as error:
             late = time.perf_counter() - began - error.timeout
-            return _Outcome(False, 1e3 * error.seconds_late, 1e3 * late)
+            disturbed = _waited_ns() - waited > _DISTURBANCE_NS
+            return _Outcome(False, 1e3 * error.seconds_late, 1e3 * late, disturbed)
         if not all(map(np.array_equal, answer, expected)):
             raise AssertionError("a search with a timeout gave another answer")
-        return _Outcome(True, 0.0, 1e3 * (time.perf_counter() - began))
+        return _Outcome(True, 0.0, 1e3 * (time.perf_counter() - began), False)
 
     with ThreadPoolExecutor(callers) as pool:
         took_ms = statistics.median(
@@ -133,6 +143,7 @@ def measure(kind: Kind, deadlines: int, seed: int = 0) -> Lateness:
         outcomes = list(pool.map(outcome, random.tolist()))
     late = [outcome for outcome in outcomes if not outcome.answered]
     engine = np.array([outcome.engine_ms for outcome in late] or [0.0])
+    undisturbed = [outcome.engine_ms for outcome in late if not outcome.disturbed]
     caller = np.array([outcome.caller_ms for outcome in late] or [0.0])
     return Lateness(
         took_ms,
@@ -140,9 +151,18 @@ def measure(kind: Kind, deadlines: int, seed: int = 0) -> Lateness:
         len(late),
         float(np.percentile(engine, 99)),
         float(engine.max()),
+        max(undisturbed, default=0.0),
         float(np.percentile(caller, 99)),
         float(caller.max()),
     )
+
+
+def _waited_ns() -> int:
+    """How long this thread has waited for a CPU when it could have run; 0 if that is unknown."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
+    except OSError:
+        return 0
 
 
 def main() -> None:
@@ -155,14 +175,16 @@ def main() -> None:
     cpus = bitweigh.info().threads
     where = ", ".join(machine.facts().values())
     table = Table(title=f"Milliseconds after the deadline; {cpus} CPUs; {where}")
-    for column in ("search", "takes", "answers", "errors", "engine p99", "worst"):
-        table.add_column(column, justify="left" if column == "search" else "right")
-    table.add_column("caller p99", justify="right")
-    table.add_column("worst", justify="right")
-    worst = 0.0
+    table.add_column("search")
+    for column in ("takes", "answers", "errors", "engine p99", "worst", "undisturbed"):
+        table.add_column(column, justify="right")
+    for column in ("caller p99", "worst"):
+        table.add_column(column, justify="right")
+    worst = undisturbed = 0.0
     for name, kind in kinds(int(arguments.rows), cpus).items():
         found = measure(kind, arguments.deadlines)
         worst = max(worst, found.engine_max_ms)
+        undisturbed = max(undisturbed, found.undisturbed_max_ms)
         table.add_row(
             name,
             f"{found.took_ms:.1f}",
@@ -171,8 +193,9 @@ def main() -> None:
             *(f"{value:.2f}" for value in found[3:]),
         )
     console.print(table)
-    verdict = "within" if worst <= LIMIT_MS else "NOT within"
-    console.print(f"The engine stopped {verdict} {LIMIT_MS:g} ms of every deadline.")
+    for what, value in (("All searches", worst), ("Searches that kept their CPU", undisturbed)):
+        verdict = "within" if value <= LIMIT_MS else "NOT within"
+        console.print(f"{what}: the engine stopped {verdict} {LIMIT_MS:g} ms of every deadline.")
 
 
 if __name__ == "__main__":
