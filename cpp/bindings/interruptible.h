@@ -31,8 +31,8 @@ inline int is_main_thread() {
 class SignalCheck {
 public:
     explicit SignalCheck(ReleasedGil& gil) : gil_(&gil) {}
-    // For a call with a deadline, which must not wait for the GIL when that is near: whoever has it
-    // may keep it for many milliseconds. Whether this is the main thread is known before.
+    // For a call with a deadline, which does not wait for the GIL in its last half second: whoever
+    // has it may keep it for many milliseconds. Whether this is the main thread is known before.
     SignalCheck(ReleasedGil& gil, const Deadline& deadline, bool on_main_thread)
         : gil_(&gil), deadline_(deadline), on_main_thread_(on_main_thread), thread_known_(true) {}
 
@@ -40,7 +40,7 @@ public:
         if (!on_main_thread_) return false;
         const auto now = std::chrono::steady_clock::now();
         if (now - last_check_ < std::chrono::milliseconds(40)) return false;
-        if (deadline_.is_within(std::chrono::milliseconds(40))) return false;
+        if (deadline_.is_within(std::chrono::milliseconds(500))) return false;
         last_check_ = now;
         return gil_->with_gil([&] {
             if (!thread_known_) {

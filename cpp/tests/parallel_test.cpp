@@ -114,6 +114,27 @@ void test_deadline_stops_every_thread(std::size_t threads) {
     CHECK(runs <= threads, runs << " tasks began on " << threads << " threads");
 }
 
+// A thread checks the deadline itself: here the caller has nothing to do.
+void test_deadline_on_a_thread_of_its_own() {
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<bool> other_began = false;
+    bool passed = false;
+    try {
+        run_tasks(2, 2, never, Deadline(0.02), [&](std::size_t, Checkpoint& checkpoint) {
+            if (std::this_thread::get_id() == caller) {
+                while (!other_began) std::this_thread::yield();
+                return;
+            }
+            other_began = true;
+            const Deadline much_later(5.0);
+            while (!much_later.has_passed()) checkpoint.done(deadline_check_bytes);
+        });
+    } catch (const DeadlinePassed&) {
+        passed = true;
+    }
+    CHECK(passed, "");
+}
+
 void test_no_task_begins_after_the_deadline() {
     std::size_t runs = 0;
     bool passed = false;
@@ -174,6 +195,7 @@ void test_tasks() {
     test_interrupt_stops_the_caller(3);
     test_interrupt_while_waiting();
     for (const std::size_t threads : {1, 3}) test_deadline_stops_every_thread(threads);
+    test_deadline_on_a_thread_of_its_own();
     test_no_task_begins_after_the_deadline();
     test_float_mode(1);
     test_float_mode(3);
