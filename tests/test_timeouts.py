@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import Case, Setting, assert_same, cases, settings_to_run
+from effort import examples
+from hypothesis import given, settings
 
 import bitweigh
 from bitweigh import _core
@@ -110,6 +113,17 @@ def test_a_search_with_no_time_raises(searches: dict[str, Search]) -> None:
     for name, search in searches.items():
         with pytest.raises(bitweigh.DeadlineError):
             raise AssertionError(f"{name}: {search(timeout=0)}")
+
+
+@given(cases(), settings_to_run())
+@settings(max_examples=examples(150), deadline=None)
+def test_a_timeout_that_suffices_changes_no_answer(case: Case, setting: Setting) -> None:
+    index = setting.index(case)
+    options: Any = {"threads": setting.threads, "method": setting.method}
+    assert_same(index.search(case.costs, case.k, timeout=1000, **options), case.reference())
+    radius = float(np.median(case.reference().distances)) if case.costs.size else 0.0
+    within = index.range_search(case.costs, radius, timeout=1000, **options)
+    assert same(within, index.range_search(case.costs, radius, **options))
 
 
 def test_random_deadlines_give_the_right_answer_or_an_error(searches: dict[str, Search]) -> None:
