@@ -20,6 +20,8 @@ import bitweigh
 
 # Two system calls that a save never makes: they mark its begin and end in a trace.
 BEGIN, END = "/save-begins", "/save-ends"
+# The notes saved with the old index and with the new one.
+OLD_NOTE, NEW_NOTE = {"state": "old"}, {"state": "new", "more": list(range(50))}
 VERSION_1 = Path(__file__).parent / "golden" / "answers-1" / "vectors-rerank" / "index"
 
 
@@ -63,7 +65,7 @@ def child(index: bitweigh.Index | bitweigh.VectorIndex, folder: str, most_bytes:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
     Path(BEGIN).exists()
     try:
-        index.save(folder)
+        index.save(folder, note=NEW_NOTE)
     except (OSError, MemoryError):
         return 3
     except BaseException:
@@ -80,7 +82,7 @@ def main() -> None:
     if sys.argv[2] == "vectors":
         index = new_vectors()
     # Imports and set-up of a first save must not be counted.
-    index.save(sys.argv[1])
+    index.save(sys.argv[1], note=NEW_NOTE)
     for line in sys.stdin:
         folder, most_bytes = line.split()
         number = os.fork()

@@ -91,14 +91,17 @@ def test_every_option_of_the_engine_is_set_by_name() -> None:
     from bitweigh import _core
     from bitweigh._index.request import search_options
 
-    options = search_options("probe", 3, 7)
+    deadline = _core.Deadline(100.0)
+    options = search_options("probe", 3, 7, deadline)
     fields = [name for name in vars(_core.SearchOptions) if not name.startswith("_")]
     assert {name: getattr(options, name) for name in fields} == {
         "method": _core.Method.probe,
         "threads": 3,
         "cap_threads": False,
         "limit": 7,
+        "deadline": options.deadline,
     }
+    assert search_options("probe", 3, 7) is not options
 
 
 def test_threads_that_nobody_asked_for_are_as_many_as_the_work_is_worth() -> None:

@@ -21,6 +21,8 @@ import pytest
 from save_server import (
     BEGIN,
     END,
+    NEW_NOTE,
+    OLD_NOTE,
     VERSION_1,
     new_index,
     new_vectors,
@@ -73,7 +75,8 @@ class Saves:
         self.template: Path | None = scratch / "template"
         self.old: AnyIndex = old_index() if kind == "index" else old_vectors()
         self.new: AnyIndex = new_index(old_index()) if kind == "index" else new_vectors()
-        self.old.save(self.template)
+        self.old.save(self.template, note=OLD_NOTE)
+        self.new.save(scratch / "new", note=NEW_NOTE)
         self.server = subprocess.Popen(
             [sys.executable, str(SERVER), str(scratch / "first"), kind],
             stdin=subprocess.PIPE,
@@ -142,13 +145,13 @@ def codes_of(index: AnyIndex) -> bitweigh.Index:
     return index if isinstance(index, bitweigh.Index) else index.index
 
 
-def content(index: AnyIndex) -> tuple[bytes, ...]:
-    """Return ids, codes, and vectors if there are any."""
+def content(index: AnyIndex) -> tuple[object, ...]:
+    """Return the note, ids, codes, and vectors if there are any."""
     ids = index.ids
     codes = codes_of(index).codes_of(ids).tobytes()
     if isinstance(index, bitweigh.Index):
-        return ids.tobytes(), codes
-    return ids.tobytes(), codes, index.vectors_of(ids).tobytes()
+        return index.note, ids.tobytes(), codes
+    return index.note, ids.tobytes(), codes, index.vectors_of(ids).tobytes()
 
 
 def wait_for(number: int, fact: str, tracer: subprocess.Popen[bytes] | None = None) -> bool:
@@ -253,7 +256,7 @@ def test_a_vector_index_killed_at_any_call_of_a_save_leaves_the_old_one_or_the_n
     need_tool("strace")
     saves = Saves(tmp_path, kind="vectors")
     if version == 1:
-        saves.template = VERSION_1
+        saves.template, saves.old = VERSION_1, old_vectors()
     every = list(points(saves.run()))
     new_names = {path.name for path in (saves.scratch / "first").iterdir()}
     outcomes: Counter[str] = Counter()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 import numpy as np
+from numpy.typing import NDArray
 
 import bitweigh
 from bitweigh import Explanation, RangeResult, ScoredResult, SearchResult, SearchStats, VectorIndex
 from bitweigh.typing import FrameKind, Method
 
 COSTS = np.ones((8, 2))
+CODES = np.ones((3, 1), np.uint8)
 
 
 def of_codes(index: bitweigh.Index, flag: bool, method: Method, kind: FrameKind) -> None:
@@ -21,6 +23,9 @@ def of_codes(index: bitweigh.Index, flag: bool, method: Method, kind: FrameKind)
     assert_type(index.range_search(COSTS, 1.0, stats=flag), RangeResult)
     assert_type(index.search_by_id(3, 3, include_self=flag), SearchResult)
     assert_type(index.search(COSTS, 3).to_frame(kind), Any)
+    assert_type(index.search_codes(CODES, 3, weights=COSTS, timeout=0.5), SearchResult)
+    assert_type(index.contributions(COSTS, [1]), NDArray[np.float64])
+    assert_type(index.note, dict[str, Any])
     assert_type(index.explain(COSTS, 3), Explanation)
     index.build(rebuild=flag)
     _, ids = index.search(COSTS, 3)
@@ -38,6 +43,14 @@ def of_vectors(index: VectorIndex, flag: bool) -> None:
 def of_embeddings(embeddings: bitweigh.BinaryEmbeddings, flag: bool) -> None:
     assert_type(embeddings.search(COSTS, 3, signed=flag), ScoredResult)
     assert_type(embeddings.search(COSTS, 3).to_frame(), Any)
+
+
+def of_shards(
+    index: bitweigh.Index, embeddings: bitweigh.BinaryEmbeddings, timeout: float | None
+) -> None:
+    assert_type(bitweigh.merge([index.search(COSTS, 3, timeout=timeout)], 3), SearchResult)
+    assert_type(bitweigh.merge([embeddings.search(COSTS, 3, timeout=1)], k=3), ScoredResult)
+    assert_type(bitweigh.merge([index.range_search(COSTS, 3)]), RangeResult)
 
 
 def of_folders(path: str, flag: bool) -> None:

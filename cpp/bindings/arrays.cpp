@@ -22,9 +22,11 @@ void widen(const nanobind::ndarray<const float, nanobind::c_contig, nanobind::de
     std::copy_n(values.data(), values.size(), widened.data());
 }
 
-void check_costs(const double* costs, std::size_t n_queries, std::size_t n_bits, bool single) {
+void check_costs(const double* costs, std::size_t n_queries, std::size_t n_bits, bool single,
+                 const Deadline& deadline) {
     const StandardFloatMode mode;
     for (std::size_t q = 0; q < n_queries; ++q) {
+        if (q % 16 == 15 && deadline.has_passed()) throw DeadlinePassed(deadline);
         const double* query_costs = costs + q * n_bits * 2;
         const CostFault fault = find_cost_fault(query_costs, n_bits);
         if (fault.kind == CostFault::Kind::none) continue;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/deadline.h"
 #include "engine/rows/bits.h"
 #include "engine/types.h"
 
@@ -57,8 +58,9 @@ void widen(const nanobind::ndarray<const float, nanobind::c_contig, nanobind::de
            const nanobind::ndarray<double, nanobind::c_contig, nanobind::device::cpu>& widened);
 
 // Raises ValueError for the first query with a fault, naming the element as the caller indexes it:
-// a single query without its index.
-void check_costs(const double* costs, std::size_t n_queries, std::size_t n_bits, bool single);
+// a single query without its index. Throws DeadlinePassed if that comes first.
+void check_costs(const double* costs, std::size_t n_queries, std::size_t n_bits, bool single,
+                 const Deadline& deadline = {});
 inline void check_costs(const Costs& costs, bool single) {
     check_costs(costs.data(), costs.shape(0), costs.shape(1), single);
 }

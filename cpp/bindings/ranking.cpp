@@ -60,40 +60,44 @@ VectorMetric metric_named(const std::string& name) {
 void rank(const Vectors& vectors, const Input<double, 2>& queries,
           const Input<std::int64_t, 2>& rows, const Input<Id, 2>& ids, const std::string& metric,
           std::size_t threads, bool cap_threads, const Output<double, 2>& distances,
-          const Output<Id, 2>& nearest) {
+          const Output<Id, 2>& nearest, const Deadline* deadline) {
     const std::size_t n_queries = queries.shape(0), k = distances.shape(1);
     if (rows.shape(0) != n_queries || ids.shape(0) != n_queries || ids.shape(1) != rows.shape(1) ||
         distances.shape(0) != n_queries || nearest.shape(0) != n_queries || nearest.shape(1) != k) {
         throw std::invalid_argument("the arrays do not fit the queries");
     }
     with_table(vectors, queries.shape(1), [&](const auto& table) {
-        run_interruptibly([&](const InterruptCheck& check) {
+        run_interruptibly(or_none(deadline), [&](const InterruptCheck& check) {
             rank_candidates(table, {queries.data(), n_queries},
                             {rows.data(), ids.data(), rows.shape(1)}, metric_named(metric), k,
-                            distances.data(), nearest.data(), {threads, cap_threads}, check);
+                            distances.data(), nearest.data(), {threads, cap_threads}, check,
+                            or_none(deadline));
         });
     });
 }
 
 void distances_to(const Vectors& vectors, const Input<double, 2>& queries,
                   const Input<std::int64_t, 1>& rows, const std::string& metric,
-                  std::size_t threads, bool cap_threads, const Output<double, 2>& distances) {
+                  std::size_t threads, bool cap_threads, const Output<double, 2>& distances,
+                  const Deadline* deadline) {
     if (distances.shape(0) != queries.shape(0) || distances.shape(1) != rows.shape(0)) {
         throw std::invalid_argument("the arrays do not fit the queries");
     }
     with_table(vectors, queries.shape(1), [&](const auto& table) {
-        run_interruptibly([&](const InterruptCheck& check) {
+        run_interruptibly(or_none(deadline), [&](const InterruptCheck& check) {
             write_distances(table, {queries.data(), queries.shape(0)}, rows.data(), rows.shape(0),
-                            metric_named(metric), distances.data(), {threads, cap_threads}, check);
+                            metric_named(metric), distances.data(), {threads, cap_threads}, check,
+                            or_none(deadline));
         });
     });
 }
 
-void find(const Ids& ids, const Ids& wanted, const Output<std::int64_t, 1>& places) {
+void find(const Ids& ids, const Ids& wanted, const Output<std::int64_t, 1>& places,
+          const Deadline* deadline) {
     if (places.shape(0) != wanted.shape(0)) {
         throw std::invalid_argument("places must have as many elements as wanted");
     }
-    run_checked(nullptr, [&](Checkpoint& checkpoint) {
+    run_checked(nullptr, or_none(deadline), [&](Checkpoint& checkpoint) {
         find_sorted(ids.data(), ids.shape(0), wanted.data(), wanted.shape(0), places.data(),
                     checkpoint);
     });
@@ -105,13 +109,15 @@ void bind_ranking(nb::module_& m) {
     m.def(
         "rank_candidates", &rank, "vectors"_a, "queries"_a, "rows"_a, "ids"_a, "metric"_a,
         "threads"_a, "cap_threads"_a, "distances"_a.noconvert(), "nearest"_a.noconvert(),
+        "deadline"_a.none() = nb::none(),
         "Write the nearest of each query's candidates into distances (nq, k) and nearest (nq, k).\n"
         "Candidates are rows (nq, m) of the arrays in vectors, -1 for none, and their ids.");
     m.def("vector_distances", &distances_to, "vectors"_a, "queries"_a, "rows"_a, "metric"_a,
-          "threads"_a, "cap_threads"_a, "distances"_a.noconvert(),
+          "threads"_a, "cap_threads"_a, "distances"_a.noconvert(), "deadline"_a.none() = nb::none(),
           "Write the distance of each query to each row into distances (nq, n).");
     m.def(
         "find_sorted", &find, "ids"_a, "wanted"_a, "places"_a.noconvert(),
+        "deadline"_a.none() = nb::none(),
         "Write the position of each wanted id in ids, which must be ascending, into places (n,);\n"
         "-1 if it is not there.");
 }

@@ -10,12 +10,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "bindings/arrays.h"
@@ -59,14 +59,28 @@ Value* data_of(const FlatOutput<Value>& output, std::size_t size) {
     return output.data();
 }
 
-void write_counters(const std::vector<SearchCounters>& counted, const Counters& counters) {
-    if (!counters) return;
-    std::int64_t* counts = data_of(*counters, counted.size() * n_counters);
-    for (const SearchCounters& query : counted) {
-        query.write(counts);
-        counts += n_counters;
+// The counters of a search, written for the caller if wanted.
+class Counted {
+public:
+    Counted(const Counters& counters, std::size_t n_queries)
+        : counts_(counters ? data_of(*counters, n_queries * n_counters) : nullptr),
+          counted_(n_queries) {}
+
+    SearchCounters* data() { return counted_.data(); }
+    const std::vector<SearchCounters>& queries() const { return counted_; }
+    void write() const {
+        if (!counts_) return;
+        std::int64_t* counts = counts_;
+        for (const SearchCounters& query : counted_) {
+            query.write(counts);
+            counts += n_counters;
+        }
     }
-}
+
+private:
+    std::int64_t* counts_;
+    std::vector<SearchCounters> counted_;
+};
 
 // An engine that counts its queries, and those for which bands were enough. Threads count at once.
 struct CountingEngine : Engine {
@@ -95,7 +109,7 @@ SearchRequest request_of(const Engine& engine, const SegmentSetObject& segments,
     }
     const bool single = ndim == 2;
     const std::size_t n_queries = single ? 1 : costs.shape(0);
-    check_costs(costs.data(), n_queries, engine.n_bits, single);
+    check_costs(costs.data(), n_queries, engine.n_bits, single, options.deadline);
     if (segments.n_bytes != 0 && segments.n_bytes != bytes_of(engine.n_bits)) {
         throw std::invalid_argument("a segment has codes of another length than the queries");
     }
@@ -113,12 +127,13 @@ void search_segments(CountingEngine& engine, const SegmentSetObject& segments,
     SearchRequest request = request_of(engine, segments, costs, options);
     if (k == 0) throw std::invalid_argument("k must be at least 1");
     request.k = k;
-    std::vector<SearchCounters> counted(request.n_queries);
+    Counted counted(counters, request.n_queries);
     const std::size_t size = request.n_queries * k;
     const SearchAnswer answer{data_of(distances, size), data_of(ids, size), counted.data()};
-    run_interruptibly([&](const InterruptCheck& check) { search(request, answer, check); });
-    engine.count(counted);
-    write_counters(counted, counters);
+    run_interruptibly(options.deadline,
+                      [&](const InterruptCheck& check) { search(request, answer, check); });
+    engine.count(counted.queries());
+    counted.write();
 }
 
 using Distances = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
@@ -134,28 +149,45 @@ std::tuple<Distances, FoundIds> range_search_segments(
     }
     request.radii = radii.data();
     std::int64_t* ends = data_of(lims, request.n_queries + 1);
-    std::vector<SearchCounters> counted(request.n_queries);
-    std::vector<std::vector<Neighbour>> found;
-    run_interruptibly(
-        [&](const InterruptCheck& check) { found = range_search(request, counted.data(), check); });
-    engine.count(counted);
-    write_counters(counted, counters);
-    auto columns = std::make_unique<std::pair<std::vector<double>, std::vector<Id>>>();
-    *ends++ = 0;
-    for (std::vector<Neighbour>& rows : found) {
-        for (const Neighbour& row : rows) {
-            columns->first.push_back(row.distance);
-            columns->second.push_back(row.id);
-        }
-        *ends++ = static_cast<std::int64_t>(columns->first.size());
-        rows = std::vector<Neighbour>();
-    }
-    nb::capsule owner(columns.get(), [](void* p) noexcept {
-        delete static_cast<std::pair<std::vector<double>, std::vector<Id>>*>(p);
+    Counted counted(counters, request.n_queries);
+    auto rows = std::make_unique<FlatRows>();
+    run_interruptibly(options.deadline, [&](const InterruptCheck& check) {
+        auto found = range_search(request, counted.data(), check);
+        Stop never;
+        Checkpoint checkpoint(never.requested, &check, options.deadline);
+        flatten(found, *rows, ends, checkpoint);
     });
-    auto* owned = columns.release();  // only now: there may be no memory for a capsule
-    const std::size_t n = owned->first.size();
-    return {Distances(owned->first.data(), {n}, owner), FoundIds(owned->second.data(), {n}, owner)};
+    engine.count(counted.queries());
+    counted.write();
+    nb::capsule owner(rows.get(), [](void* p) noexcept { delete static_cast<FlatRows*>(p); });
+    FlatRows* owned = rows.release();  // only now: there may be no memory for a capsule
+    const std::size_t n = owned->ids.size();
+    return {Distances(owned->distances.data(), {n}, owner),
+            FoundIds(owned->ids.data(), {n}, owner)};
+}
+
+// Raises bitweigh.errors.DeadlineError for DeadlinePassed.
+void raise_deadline_error(const std::exception_ptr& thrown, void*) {
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const DeadlinePassed& passed) {
+        const nb::object error = nb::module_::import_("bitweigh.errors").attr("DeadlineError");
+        PyErr_SetObject(error.ptr(), error(passed.timeout, passed.seconds_late).ptr());
+    }
+}
+
+void bind_deadline(nb::module_& m) {
+    nb::class_<Deadline>(m, "Deadline", "When a call must have ended; immutable.")
+        .def(nb::init<double>(), "timeout"_a,
+             "Begin to count `timeout` seconds, by a steady clock.")
+        .def(
+            "check",
+            [](const Deadline& self) {
+                if (self.has_passed()) throw DeadlinePassed(self);
+            },
+            "Raise DeadlineError if the time is over.")
+        .def_prop_ro("exists", &Deadline::exists, "Whether the time is limited at all.");
+    nb::register_exception_translator(raise_deadline_error);
 }
 
 void bind_options(nb::module_& m) {
@@ -192,6 +224,7 @@ void bind_search(nb::module_& m) {
                 "Minimum scan time per neighbour for probing.")
         .def_rw("scan_factor", &Tuning::scan_factor,
                 "Factor by which a scan is assumed to have more blocks.");
+    bind_deadline(m);
     bind_options(m);
     nb::class_<CountingEngine>(m, "Engine", "The settings shared by all searches of an index.")
         .def(

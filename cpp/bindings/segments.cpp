@@ -112,22 +112,25 @@ nb::list remove_ids(const SegmentSetObject& segments, const Ids& ids, bool ignor
 }
 
 template <class Filter>
-SegmentSetObject filtered(const SegmentSetObject& segments, Filter filter) {
+SegmentSetObject filtered(const SegmentSetObject& segments, const Deadline* deadline,
+                          Filter filter) {
     std::optional<SegmentSet> set;
-    run_checked(nullptr, [&](Checkpoint& checkpoint) { set.emplace(filter(checkpoint)); });
+    run_checked(nullptr, or_none(deadline),
+                [&](Checkpoint& checkpoint) { set.emplace(filter(checkpoint)); });
     return {std::move(*set), segments.n_bytes};
 }
 
-SegmentSetObject filtered_by_ids(const SegmentSetObject& segments, const Ids& ids, bool deny) {
-    return filtered(segments, [&](Checkpoint& checkpoint) {
+SegmentSetObject filtered_by_ids(const SegmentSetObject& segments, const Ids& ids, bool deny,
+                                 const Deadline* deadline) {
+    return filtered(segments, deadline, [&](Checkpoint& checkpoint) {
         return segments.set.filtered_by_ids(span_of(ids), kind_of(deny), checkpoint);
     });
 }
 
 SegmentSetObject filtered_by_flags(const SegmentSetObject& segments, const Input<bool, 1>& flags,
-                                   bool deny) {
+                                   bool deny, const Deadline* deadline) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(flags.data());
-    return filtered(segments, [&](Checkpoint& checkpoint) {
+    return filtered(segments, deadline, [&](Checkpoint& checkpoint) {
         return segments.set.filtered_by_flags({bytes, flags.shape(0)}, kind_of(deny), checkpoint);
     });
 }
@@ -200,8 +203,10 @@ void bind_segments(nb::module_& m) {
              "Return the number and the new mask of each segment that has any of these ids.\n"
              "Raises KeyError for the first id that no segment has, unless ignore_missing is true.")
         .def("filtered_by_ids", &filtered_by_ids, "ids"_a, "deny"_a,
+             "deadline"_a.none() = nb::none(),
              "Return the set with only these ids allowed, or with them denied.")
         .def("filtered_by_flags", &filtered_by_flags, "flags"_a, "deny"_a,
+             "deadline"_a.none() = nb::none(),
              "Return the set with only those ids i allowed that have flags[i], or with them "
              "denied.");
     m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a.noconvert(),

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "engine/query/stoppable.h"
 #include "engine/tuning.h"
 
 namespace bitweigh {
@@ -129,9 +130,10 @@ std::size_t threads_for(const ThreadLimit& threads, double vector_bytes) {
 // Calls work(first, end, checkpoint) for parts [first, end) of [0, n), on at most `threads`
 // threads.
 template <class Work>
-void in_parts(std::size_t n, std::size_t threads, const InterruptCheck& check, const Work& work) {
+void in_parts(std::size_t n, std::size_t threads, const InterruptCheck& check,
+              const Deadline& deadline, const Work& work) {
     const std::size_t parts = std::min(n, threads == 1 ? 1 : threads * tasks_per_thread);
-    run_tasks(parts, threads, check, [&](std::size_t part, Checkpoint& checkpoint) {
+    run_tasks(parts, threads, check, deadline, [&](std::size_t part, Checkpoint& checkpoint) {
         const std::size_t step = (n + parts - 1) / parts;
         work(std::min(n, part * step), std::min(n, (part + 1) * step), checkpoint);
     });
@@ -164,12 +166,12 @@ public:
                                        std::size_t n, std::size_t k, Checkpoint& checkpoint) {
         found_.clear();
         rows_.clear();
-        for (std::size_t i = 0; i < n; ++i) {
-            if (rows[i] < 0) continue;
+        visit_in_steps(n, &checkpoint, [&](std::size_t i) {
+            if (rows[i] < 0) return;
             check_row(table_, rows[i]);
             rows_.push_back(table_.row(static_cast<std::size_t>(rows[i])));
             found_.push_back({0.0, ids[i]});
-        }
+        });
         const std::size_t n_features = table_.n_features();
         for (std::size_t i = 0; i < rows_.size(); ++i) {
             if (i + 2 < rows_.size()) prefetch_row(rows_[i + 2], n_features);
@@ -177,7 +179,9 @@ public:
             checkpoint.done(n_features * sizeof(Stored) * ranking_bytes_factor);
         }
         const auto end = found_.begin() + static_cast<std::ptrdiff_t>(std::min(k, found_.size()));
-        std::partial_sort(found_.begin(), end, found_.end(), is_ranked_before);
+        with_order(is_ranked_before, &checkpoint, found_.size(), [&](const auto& order) {
+            std::partial_sort(found_.begin(), end, found_.end(), order);
+        });
         return found_;
     }
 
@@ -193,22 +197,23 @@ private:
 template <class Stored>
 void rank_candidates(const VectorTable<Stored>& table, const Queries& queries,
                      const Candidates& candidates, VectorMetric metric, std::size_t k,
-                     double* distances, Id* ids, ThreadLimit threads, const InterruptCheck& check) {
+                     double* distances, Id* ids, ThreadLimit threads, const InterruptCheck& check,
+                     const Deadline& deadline) {
     const std::size_t n = candidates.per_query;
     const std::size_t row_bytes = table.n_features() * sizeof(Stored);
     const double work = static_cast<double>(queries.size) * static_cast<double>(n * row_bytes);
-    in_parts(queries.size, threads_for(threads, work), check,
+    in_parts(queries.size, threads_for(threads, work), check, deadline,
              [&](std::size_t first, std::size_t end, Checkpoint& checkpoint) {
                  Ranker<Stored> ranker(table, metric);
                  for (std::size_t q = first; q < end; ++q) {
                      const double* query = queries.values + q * table.n_features();
                      const std::vector<Neighbour>& ranked = ranker.rank(
                          query, candidates.rows + q * n, candidates.ids + q * n, n, k, checkpoint);
-                     for (std::size_t i = 0; i < k; ++i) {
+                     visit_in_steps(k, &checkpoint, [&](std::size_t i) {
                          const bool found = i < ranked.size();
                          distances[q * k + i] = found ? ranked[i].distance : padding_distance;
                          ids[q * k + i] = found ? ranked[i].id : padding_id;
-                     }
+                     });
                  }
              });
 }
@@ -216,11 +221,12 @@ void rank_candidates(const VectorTable<Stored>& table, const Queries& queries,
 template <class Stored>
 void write_distances(const VectorTable<Stored>& table, const Queries& queries,
                      const std::int64_t* rows, std::size_t n_rows, VectorMetric metric,
-                     double* distances, ThreadLimit threads, const InterruptCheck& check) {
+                     double* distances, ThreadLimit threads, const InterruptCheck& check,
+                     const Deadline& deadline) {
     const std::size_t n_features = table.n_features();
     const std::size_t row_bytes = n_features * sizeof(Stored);
     const double work = static_cast<double>(queries.size) * static_cast<double>(n_rows * row_bytes);
-    in_parts(n_rows, threads_for(threads, work), check,
+    in_parts(n_rows, threads_for(threads, work), check, deadline,
              [&](std::size_t first, std::size_t end, Checkpoint& checkpoint) {
                  Meter<Stored> meter(metric, n_features);
                  for (std::size_t i = first; i < end; ++i) {
@@ -255,15 +261,15 @@ void find_sorted(const Id* sorted, std::size_t n_sorted, const Id* ids, std::siz
 
 template void rank_candidates(const VectorTable<float>&, const Queries&, const Candidates&,
                               VectorMetric, std::size_t, double*, Id*, ThreadLimit,
-                              const InterruptCheck&);
+                              const InterruptCheck&, const Deadline&);
 template void rank_candidates(const VectorTable<Half>&, const Queries&, const Candidates&,
                               VectorMetric, std::size_t, double*, Id*, ThreadLimit,
-                              const InterruptCheck&);
+                              const InterruptCheck&, const Deadline&);
 template void write_distances(const VectorTable<float>&, const Queries&, const std::int64_t*,
                               std::size_t, VectorMetric, double*, ThreadLimit,
-                              const InterruptCheck&);
+                              const InterruptCheck&, const Deadline&);
 template void write_distances(const VectorTable<Half>&, const Queries&, const std::int64_t*,
                               std::size_t, VectorMetric, double*, ThreadLimit,
-                              const InterruptCheck&);
+                              const InterruptCheck&, const Deadline&);
 
 }  // namespace bitweigh

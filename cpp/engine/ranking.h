@@ -75,14 +75,16 @@ struct Candidates {
 template <class Stored>
 void rank_candidates(const VectorTable<Stored>& table, const Queries& queries,
                      const Candidates& candidates, VectorMetric metric, std::size_t k,
-                     double* distances, Id* ids, ThreadLimit threads, const InterruptCheck& check);
+                     double* distances, Id* ids, ThreadLimit threads, const InterruptCheck& check,
+                     const Deadline& deadline = {});
 
 // Writes the distance of each query to each of the rows into an array of shape (queries, n_rows).
 // Throws std::out_of_range for a row that is not in the table.
 template <class Stored>
 void write_distances(const VectorTable<Stored>& table, const Queries& queries,
                      const std::int64_t* rows, std::size_t n_rows, VectorMetric metric,
-                     double* distances, ThreadLimit threads, const InterruptCheck& check);
+                     double* distances, ThreadLimit threads, const InterruptCheck& check,
+                     const Deadline& deadline = {});
 
 // Writes the position of each id in `sorted`, which is in ascending order; -1 if it is not there.
 void find_sorted(const Id* sorted, std::size_t n_sorted, const Id* ids, std::size_t n_ids,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/query/stoppable.h"
+
 namespace bitweigh {
 
 namespace {
@@ -10,18 +12,20 @@ class PaddedAnswers : public AnswerSink {
 public:
     PaddedAnswers(const SearchAnswer& answer, std::size_t k) : answer_(answer), k_(k) {}
 
-    void take(std::size_t query, std::vector<Neighbour>&& found,
-              const SearchCounters& counters) override {
+    void take(std::size_t query, std::vector<Neighbour>&& found, const SearchCounters& counters,
+              Checkpoint& checkpoint) override {
         double* distances = answer_.distances + query * k_;
         Id* ids = answer_.ids + query * k_;
-        std::size_t i = 0;
-        for (; i < found.size(); ++i) {
+        const std::size_t n = found.size();
+        visit_in_steps(n, &checkpoint, [&](std::size_t i) {
             distances[i] = found[i].distance;
             ids[i] = found[i].id;
-        }
-        std::fill(distances + i, distances + k_, padding_distance);
-        std::fill(ids + i, ids + k_, padding_id);
-        answer_.counters[query] = counters;
+        });
+        visit_in_steps(k_ - n, &checkpoint, [&](std::size_t i) {
+            distances[n + i] = padding_distance;
+            ids[n + i] = padding_id;
+        });
+        if (answer_.counters) answer_.counters[query] = counters;
     }
 
 private:

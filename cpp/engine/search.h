@@ -9,7 +9,7 @@ namespace bitweigh {
 struct SearchAnswer {
     double* distances;         // Array of shape (n_queries, k).
     Id* ids;                   // Array of shape (n_queries, k).
-    SearchCounters* counters;  // Array of shape (n_queries,).
+    SearchCounters* counters;  // Array of shape (n_queries,), or null.
 };
 
 // Writes the k nearest rows by (distance, id), padded with padding_distance and padding_id.

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "engine/deadline.h"
 #include "engine/probe/probe_query.h"
 #include "engine/query/top_k.h"
 #include "engine/rows/bits.h"
@@ -30,7 +31,8 @@ struct Engine {
     OPTION(std::size_t, threads, 1, "Maximum number of threads, at least 1.")                  \
     OPTION(bool, cap_threads, false, "Whether to use no more threads than the work is worth.") \
     OPTION(std::size_t, limit, every_row,                                                      \
-           "Maximum number of rows within a query's radius; more raise TooManyRowsError.")
+           "Maximum number of rows within a query's radius; more raise TooManyRowsError.")     \
+    OPTION(Deadline, deadline, {}, "When the search must have ended; DeadlineError if it has not.")
 
 struct SearchOptions {
 #define BITWEIGH_MEMBER(type, name, value, doc) type name = value;

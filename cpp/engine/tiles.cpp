@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "engine/probe/probe_query.h"
+#include "engine/query/stoppable.h"
 #include "engine/scan/scan_query.h"
 
 namespace bitweigh {
@@ -21,6 +23,9 @@ struct Split {
     std::size_t tiles;
     std::size_t pieces;  // Number of pieces of the line per tile.
 };
+
+// The bytes that the tables of a byte of a query count as towards the next check.
+constexpr std::size_t table_bytes = 2048;
 
 std::size_t divide_up(std::size_t a, std::size_t b) {
     return (a + b - 1) / b;
@@ -90,11 +95,12 @@ public:
         for (std::size_t q = 0; q < n_; ++q) {
             tables_.emplace_back(costs_of(q), request_.engine.n_bits, request_.engine.order);
             if (request_.radii) bounds_[q].lower_to(request_.radii[first_ + q]);
+            checkpoint.done(bytes_of(request_.engine.n_bits) * table_bytes);
             if (probing && probing_can_prune(q)) probe(q, *scratch, checkpoint);
         }
         if (std::none_of(to_scan_.begin(), to_scan_.end(), [](char scan) { return scan != 0; })) {
             count_time(start);
-            finish();
+            finish(checkpoint);
             return false;
         }
         for (std::size_t q = 0; q < n_; ++q) {
@@ -115,14 +121,17 @@ public:
             if (!any_to_scan(q)) continue;
             queries.push_back(q);
             const bool wide = request_.engine.n_bits > request_.engine.tuning.narrow_max_scan_bits;
-            scans.emplace_back(tables_[q], max_kept(), *request_.engine.kernel, wide, bounds_[q]);
+            scans.emplace_back(tables_[q], max_kept(), *request_.engine.kernel, wide, bounds_[q],
+                               false, &checkpoint);
         }
         scan_piece(scans, queries, line_.n_blocks() * piece / pieces_,
                    line_.n_blocks() * (piece + 1) / pieces_, checkpoint);
         const std::lock_guard lock(mutex_);
-        for (std::size_t i = 0; i < queries.size(); ++i) collect(queries[i], scans[i]);
+        for (std::size_t i = 0; i < queries.size(); ++i) {
+            collect(queries[i], scans[i], checkpoint);
+        }
         count_time(start);
-        if (--pieces_left_ == 0) finish();
+        if (--pieces_left_ == 0) finish(checkpoint);
     }
 
 private:
@@ -155,7 +164,8 @@ private:
 
     void probe(std::size_t q, ProbeScratch& scratch, Checkpoint& checkpoint) {
         const bool wide = request_.engine.n_bits > request_.engine.tuning.narrow_max_bits;
-        ScanQuery scan(tables_[q], max_kept(), *request_.engine.kernel, wide, bounds_[q], true);
+        ScanQuery scan(tables_[q], max_kept(), *request_.engine.kernel, wide, bounds_[q], true,
+                       &checkpoint);
         for (std::size_t s = 0; s < request_.segments.size(); ++s) {
             const Segment& segment = request_.segments[s];
             const bool to_the_end = request_.options.method == Method::probe;
@@ -167,13 +177,14 @@ private:
             // The scan finds every row within the radius: none need be kept twice and merged.
             if (to_scan(q, s) && request_.radii) scan.keep_first(kept_before);
         }
-        collect(q, scan);
+        collect(q, scan, checkpoint);
     }
 
     void scan_piece(std::vector<ScanQuery>& scans, const std::vector<std::size_t>& queries,
                     std::size_t begin, std::size_t end, Checkpoint& checkpoint) {
         const std::size_t block_bytes = bytes_of(request_.engine.n_bits) * block_rows;
-        const std::size_t max_blocks = std::max<std::size_t>(4, chunk_bytes / block_bytes);
+        std::size_t max_blocks = std::max<std::size_t>(4, chunk_bytes / block_bytes);
+        if (checkpoint.has_deadline()) max_blocks = std::min(max_blocks, deadline_max_blocks);
         std::vector<Hit> hits(std::min(max_blocks, end - begin));
         std::size_t blocks_scanned = 0;
         line_.visit(begin, end, [&](const Segment& segment, std::size_t from, std::size_t to) {
@@ -204,7 +215,7 @@ private:
 
     // Merges the rows that `scan` kept: the K nearest of all are among the K nearest of each scan.
     // A row that was both probed and scanned appears twice, in adjacent entries.
-    void collect(std::size_t q, ScanQuery& scan) {
+    void collect(std::size_t q, ScanQuery& scan, Checkpoint& checkpoint) {
         std::vector<Neighbour> found = scan.take_sorted();
         counters_[q].add(scan.counters());
         if (found_[q].empty()) {
@@ -212,11 +223,17 @@ private:
             check_limit(q, found_[q].size());
             return;
         }
-        std::vector<Neighbour> merged(found_[q].size() + found.size());
-        std::merge(found_[q].begin(), found_[q].end(), found.begin(), found.end(), merged.begin(),
-                   nearer);
+        const std::size_t n = found_[q].size() + found.size();
+        std::vector<Neighbour> merged;
+        merged.reserve(n);
+        with_order(nearer, &checkpoint, n, [&](const auto& order) {
+            std::merge(found_[q].begin(), found_[q].end(), found.begin(), found.end(),
+                       std::back_inserter(merged), order);
+        });
         const auto same = [](const Neighbour& a, const Neighbour& b) { return a.id == b.id; };
-        merged.erase(std::unique(merged.begin(), merged.end(), same), merged.end());
+        with_order(same, &checkpoint, n, [&](const auto& same_row) {
+            merged.erase(std::unique(merged.begin(), merged.end(), same_row), merged.end());
+        });
         merged.resize(std::min(merged.size(), max_kept()));
         found_[q] = std::move(merged);
         check_limit(q, found_[q].size());
@@ -229,9 +246,9 @@ private:
         }
     }
 
-    void finish() {
+    void finish(Checkpoint& checkpoint) {
         for (std::size_t q = 0; q < n_; ++q) {
-            answers_.take(first_ + q, std::move(found_[q]), counters_[q]);
+            answers_.take(first_ + q, std::move(found_[q]), counters_[q], checkpoint);
         }
         // A batch may have many tiles: each frees its memory when it is done.
         tables_ = std::vector<CostTable>();
@@ -267,8 +284,11 @@ void search_in_tiles(const SearchRequest& request, AnswerSink& answers,
     const auto first_of = [&](std::size_t t) {
         return std::min(request.n_queries, t * split.queries_per_tile);
     };
+    const auto run = [&](std::size_t n, const auto& task) {
+        run_tasks(n, split.threads, check, request.options.deadline, task);
+    };
     if (split.pieces == 1) {
-        run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
+        run(split.tiles, [&](std::size_t t, Checkpoint& checkpoint) {
             Tile tile(request, line, answers, first_of(t), first_of(t + 1), 1);
             if (tile.prepare(checkpoint)) tile.run_piece(0, checkpoint);
         });
@@ -281,14 +301,13 @@ void search_in_tiles(const SearchRequest& request, AnswerSink& answers,
                                                split.pieces));
     }
     std::vector<char> needs_scan(split.tiles);
-    run_tasks(split.tiles, split.threads, check, [&](std::size_t t, Checkpoint& checkpoint) {
+    run(split.tiles, [&](std::size_t t, Checkpoint& checkpoint) {
         needs_scan[t] = tiles[t]->prepare(checkpoint);
     });
-    run_tasks(split.tiles * split.pieces, split.threads, check,
-              [&](std::size_t task, Checkpoint& checkpoint) {
-                  const std::size_t t = task / split.pieces;
-                  if (needs_scan[t]) tiles[t]->run_piece(task % split.pieces, checkpoint);
-              });
+    run(split.tiles * split.pieces, [&](std::size_t task, Checkpoint& checkpoint) {
+        const std::size_t t = task / split.pieces;
+        if (needs_scan[t]) tiles[t]->run_piece(task % split.pieces, checkpoint);
+    });
 }
 
 }  // namespace bitweigh

@@ -18,7 +18,7 @@ public:
     virtual ~AnswerSink() = default;
     // Called once for each query, by any thread. `found` is sorted by (distance, id).
     virtual void take(std::size_t query, std::vector<Neighbour>&& found,
-                      const SearchCounters& counters) = 0;
+                      const SearchCounters& counters, Checkpoint& checkpoint) = 0;
 };
 
 void search_in_tiles(const SearchRequest& request, AnswerSink& answers,

@@ -68,6 +68,11 @@ inline constexpr std::size_t listed_prefetch = 8;
 // A thread checks for an interrupt after this many bytes of codes: well under a millisecond of
 // scanning, so that checking costs nothing and Ctrl-C feels immediate.
 inline constexpr std::size_t interrupt_check_bytes = std::size_t{4} << 20;
+// The same for a call with a deadline, which may be checked 5 ms late: where many rows are kept, a
+// byte takes up to a hundred times as long as in a plain scan. Reading the clock costs about 25 ns.
+inline constexpr std::size_t deadline_check_bytes = std::size_t{64} << 10;
+// The maximum number of blocks that such a call scans between two checks.
+inline constexpr std::size_t deadline_max_blocks = 512;
 
 // One thread is used for this many bytes of codes x queries (about 0.2 ms of work): starting one
 // costs about 0.05 ms, up to 0.4 ms on a sleeping core.

@@ -85,7 +85,7 @@ Problem make_problem(Rng& rng, const WeightKind& kind, std::size_t n_bits) {
 
 std::vector<Key> walked(const BandQuery& band, double above, double limit) {
     std::vector<Key> keys;
-    const bool through = band.walk(above, limit, [&](Key key) {
+    const bool through = band.walk(above, limit, [&](Key key, double) {
         keys.push_back(key);
         return true;
     });
@@ -162,7 +162,7 @@ void check_stops(Rng& rng, const Problem& problem, const BandQuery& band) {
     const std::vector<Key> all = walked(band, -infinity, infinity);
     for (const std::size_t stop : {std::size_t{1}, 1 + pick(rng, all.size() - 1), all.size()}) {
         std::vector<Key> keys;
-        const bool through = band.walk(-infinity, infinity, [&](Key key) {
+        const bool through = band.walk(-infinity, infinity, [&](Key key, double) {
             keys.push_back(key);
             return keys.size() < stop;
         });

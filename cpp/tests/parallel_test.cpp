@@ -1,4 +1,4 @@
-// Tests run_tasks: every task runs once, and failures and interrupts reach the caller.
+// Tests run_tasks: every task runs once, and failures, interrupts and deadlines reach the caller.
 #include <atomic>
 #include <cfenv>
 #include <chrono>
@@ -97,6 +97,58 @@ void test_interrupt_while_waiting() {
     CHECK(interrupted, "");
 }
 
+// The deadline ends tasks on every thread, also those that the interrupt check does not reach.
+void test_deadline_stops_every_thread(std::size_t threads) {
+    std::atomic<std::size_t> runs = 0;
+    bool passed = false;
+    try {
+        run_tasks(2 * threads, threads, never, Deadline(0.02),
+                  [&](std::size_t, Checkpoint& checkpoint) {
+                      ++runs;
+                      while (true) checkpoint.done(deadline_check_bytes);
+                  });
+    } catch (const DeadlinePassed& late) {
+        passed = late.timeout == 0.02 && late.seconds_late >= 0.0;
+    }
+    CHECK(passed, threads << " threads");
+    CHECK(runs <= threads, runs << " tasks began on " << threads << " threads");
+}
+
+// A thread checks the deadline itself: here the caller has nothing to do.
+void test_deadline_on_a_thread_of_its_own() {
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<bool> other_began = false;
+    bool passed = false;
+    try {
+        run_tasks(2, 2, never, Deadline(0.02), [&](std::size_t, Checkpoint& checkpoint) {
+            if (std::this_thread::get_id() == caller) {
+                while (!other_began) std::this_thread::yield();
+                return;
+            }
+            other_began = true;
+            const Deadline much_later(5.0);
+            while (!much_later.has_passed()) checkpoint.done(deadline_check_bytes);
+        });
+    } catch (const DeadlinePassed&) {
+        passed = true;
+    }
+    CHECK(passed, "");
+}
+
+void test_no_task_begins_after_the_deadline() {
+    std::size_t runs = 0;
+    bool passed = false;
+    try {
+        run_tasks(3, 1, never, Deadline(0.0), [&](std::size_t, Checkpoint&) { ++runs; });
+    } catch (const DeadlinePassed&) {
+        passed = true;
+    }
+    CHECK(passed && runs == 0, runs << " tasks ran");
+    run_tasks(0, 1, never, Deadline(0.0), [&](std::size_t, Checkpoint&) { ++runs; });
+    run_tasks(3, 1, never, Deadline(1e300), [&](std::size_t, Checkpoint&) { ++runs; });
+    CHECK(runs == 3, runs << " tasks ran");
+}
+
 // The rounding of sums on this thread: up, down or to nearest. Determined by adding, since on some
 // machines fegetround returns the mode of other instructions.
 int rounding() {
@@ -142,6 +194,9 @@ void test_tasks() {
     test_interrupt_stops_the_caller(1);
     test_interrupt_stops_the_caller(3);
     test_interrupt_while_waiting();
+    for (const std::size_t threads : {1, 3}) test_deadline_stops_every_thread(threads);
+    test_deadline_on_a_thread_of_its_own();
+    test_no_task_begins_after_the_deadline();
     test_float_mode(1);
     test_float_mode(3);
 }

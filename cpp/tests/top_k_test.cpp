@@ -1,6 +1,7 @@
 // Tests kth_smallest against std::nth_element, and TopK against a sorted list, also where rows are
 // offered repeatedly.
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -145,6 +146,41 @@ void check_repeats(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct)
     CHECK(equal, "n " << n << " k " << k << " distinct " << distinct << ": " << found.size());
 }
 
+// Offers many rows, each one or two times, with a deadline that is far away: the answer is that of
+// a sort. With one that has passed, the first long step throws.
+void check_with_deadline(Rng& rng, std::size_t n, std::size_t k, std::size_t distinct) {
+    std::vector<Id> ids(n);
+    std::iota(ids.begin(), ids.end(), Id{0});
+    std::vector<Neighbour> rows;
+    for (const Id id : ids) rows.push_back({static_cast<double>(pick(rng, distinct - 1)), id});
+    std::atomic<bool> stop = false;
+    const auto found_by = [&](const Deadline& deadline) {
+        Checkpoint checkpoint(stop, nullptr, deadline);
+        TopK<Candidate> top(k, true, &checkpoint);
+        for (std::size_t offer = 0; offer < 3 * n / 2; ++offer) {
+            const std::size_t i = offer % n;
+            if (rows[i].distance <= top.worst()) top.offer({rows[i].distance, IdPlace(&ids[i])});
+        }
+        return top.take_sorted();
+    };
+    std::vector<Neighbour> expected = rows;
+    std::sort(expected.begin(), expected.end(), nearer);
+    expected.resize(std::min(k, n));
+    const std::vector<Neighbour> found = found_by(Deadline(1000.0));
+    const auto same = [](const Neighbour& a, const Neighbour& b) {
+        return a.distance == b.distance && a.id == b.id;
+    };
+    CHECK(std::equal(found.begin(), found.end(), expected.begin(), expected.end(), same),
+          "n " << n << " k " << k << " distinct " << distinct);
+    bool passed = false;
+    try {
+        found_by(Deadline(0.0));
+    } catch (const DeadlinePassed&) {
+        passed = true;
+    }
+    CHECK(passed, "n " << n << " k " << k << " distinct " << distinct);
+}
+
 // Every id is new exactly once, whether ids are stored side by side or far apart, within the room
 // reserved for `at_first` ids and beyond.
 template <class Stored>
@@ -215,6 +251,11 @@ void test_kth_smallest() {
 void test_top_k() {
     for (const std::size_t k : {1, 2, 3, 4, 5, 10, 100}) check_worst_follows(k);
     Rng rng(3);
+    for (const std::size_t k : {std::size_t{20'000}, std::size_t{150'000}, every_row}) {
+        for (const std::size_t distinct : {1, 5, 1'000'000}) {
+            check_with_deadline(rng, 100'000, k, distinct);
+        }
+    }
     for (const std::size_t n_ids : {1, 2, 3, 15, 16, 150, 1500}) {
         for (const std::size_t at_first : {std::size_t{0}, n_ids / 3, n_ids}) {
             check_seen_ids<Id>(rng, n_ids, at_first);

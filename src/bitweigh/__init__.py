@@ -3,16 +3,18 @@
 from bitweigh import costs, errors, reference, typing
 from bitweigh._index.explain import Explanation, SegmentFacts
 from bitweigh._load import load
+from bitweigh._merging import merge
 from bitweigh._results import Memory, RangeResult, ScoredResult, SearchResult, SearchStats
 from bitweigh._system import Info, __version__, info
 from bitweigh.embeddings import BinaryEmbeddings
-from bitweigh.errors import CorruptFileError, LimitError
+from bitweigh.errors import CorruptFileError, DeadlineError, LimitError
 from bitweigh.index import Index
 from bitweigh.vector_index import VectorIndex
 
 __all__ = [
     "BinaryEmbeddings",
     "CorruptFileError",
+    "DeadlineError",
     "Explanation",
     "Index",
     "Info",
@@ -29,6 +31,7 @@ __all__ = [
     "errors",
     "info",
     "load",
+    "merge",
     "reference",
     "typing",
 ]

@@ -18,6 +18,8 @@ from bitweigh.typing import BitOrder, Codes, Floats, Ids
 
 MAX_BITS = 8192
 MAX_K = 2**32
+# Costs copied between two checks of a deadline: less than a millisecond.
+_COPIED_COSTS = 2**17
 
 _HINT_FOR_CODES = (
     "; bitweigh.costs.hamming(codes, n_bits) and bitweigh.costs.from_weights(codes, weights) turn "
@@ -51,6 +53,18 @@ def as_n_bits(n_bits: object) -> int:
 def as_k(k: object) -> int:
     """Check the number of neighbours to return."""
     return as_integer(k, "k", 1, MAX_K)
+
+
+def as_deadline(timeout: Any) -> _core.Deadline | None:  # noqa: ANN401 checked here
+    """Start the clock of a call that may take `timeout` seconds; None for no limit."""
+    if timeout is None:
+        return None
+    if not _is_real(timeout):
+        raise TypeError(f"timeout must be a number of seconds or None, got {_kind(timeout)}")
+    if not timeout >= 0:
+        raise ValueError(f"timeout must be at least 0 seconds, got {timeout}")
+    # The engine takes times beyond a lifetime as no limit; an integer may be too large for a float.
+    return _core.Deadline(min(timeout, 1e12))
 
 
 def as_choice(value: object, name: str, choices: tuple[str, ...]) -> str:
@@ -109,7 +123,9 @@ def as_costs(costs: object, n_bits: int) -> tuple[NDArray[np.float64], bool]:
     return checked.reshape(-1, n_bits, 2), checked.ndim == 2
 
 
-def as_query_costs(costs: object, n_bits: int) -> NDArray[np.float64]:
+def as_query_costs(
+    costs: object, n_bits: int, deadline: _core.Deadline | None = None
+) -> NDArray[np.float64]:
     """Return a copy of the costs as float64 ``(n_bits, 2)`` or ``(nq, n_bits, 2)``, C-contiguous.
 
     float32 converts to float64 without loss. The engine checks that values are finite while it
@@ -123,11 +139,25 @@ def as_query_costs(costs: object, n_bits: int) -> NDArray[np.float64]:
         raise ValueError(
             f"costs must have shape ({n_bits}, 2) or (nq, {n_bits}, 2), got {array.shape}{hint}"
         )
+    if deadline is None or array.ndim == 2:
+        return _widened(array)
+    copied = np.empty(array.shape)
+    step = max(1, _COPIED_COSTS // (2 * n_bits))
+    for first in range(0, len(array), step):
+        deadline.check()
+        copied[first : first + step] = _widened(array[first : first + step])
+    return copied
+
+
+def _widened(array: Floats) -> NDArray[np.float64]:
+    """Return a copy as float64, C-contiguous.
+
+    Always a copy: the caller must not be able to change the costs during the search.
+    """
     if array.dtype.char == "f":
         widened = np.empty(array.shape)
         _core.widen(np.ascontiguousarray(array), widened)
         return widened
-    # Always a copy: the caller must not be able to change the costs during the search.
     return np.array(array, np.float64, order="C")
 
 

@@ -69,6 +69,19 @@ class Tuning:
     @scan_factor.setter
     def scan_factor(self, arg: float, /) -> None: ...
 
+class Deadline:
+    """When a call must have ended; immutable."""
+
+    def __init__(self, timeout: float) -> None:
+        """Begin to count `timeout` seconds, by a steady clock."""
+
+    def check(self) -> None:
+        """Raise DeadlineError if the time is over."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether the time is limited at all."""
+
 class Method(enum.Enum):
     """How a search uses bands; never changes the answer."""
 
@@ -112,6 +125,13 @@ class SearchOptions:
 
     @limit.setter
     def limit(self, arg: int, /) -> None: ...
+
+    @property
+    def deadline(self) -> Deadline:
+        """When the search must have ended; DeadlineError if it has not."""
+
+    @deadline.setter
+    def deadline(self, arg: Deadline, /) -> None: ...
 
 class Engine:
     """The settings shared by all searches of an index."""
@@ -204,10 +224,10 @@ class SegmentSet:
         Raises KeyError for the first id that no segment has, unless ignore_missing is true.
         """
 
-    def filtered_by_ids(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], deny: bool) -> SegmentSet:
+    def filtered_by_ids(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], deny: bool, deadline: Deadline | None = None) -> SegmentSet:
         """Return the set with only these ids allowed, or with them denied."""
 
-    def filtered_by_flags(self, flags: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], deny: bool) -> SegmentSet:
+    def filtered_by_flags(self, flags: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], deny: bool, deadline: Deadline | None = None) -> SegmentSet:
         """
         Return the set with only those ids i allowed that have flags[i], or with them denied.
         """
@@ -254,16 +274,16 @@ def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, Non
     Return the first row with an unused bit set, or the number of rows if there is none.
     """
 
-def rank_candidates(vectors: Sequence[object], queries: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], metric: str, threads: int, cap_threads: bool, distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], nearest: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+def rank_candidates(vectors: Sequence[object], queries: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], metric: str, threads: int, cap_threads: bool, distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], nearest: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], deadline: Deadline | None = None) -> None:
     """
     Write the nearest of each query's candidates into distances (nq, k) and nearest (nq, k).
     Candidates are rows (nq, m) of the arrays in vectors, -1 for none, and their ids.
     """
 
-def vector_distances(vectors: Sequence[object], queries: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], metric: str, threads: int, cap_threads: bool, distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+def vector_distances(vectors: Sequence[object], queries: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], metric: str, threads: int, cap_threads: bool, distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], deadline: Deadline | None = None) -> None:
     """Write the distance of each query to each row into distances (nq, n)."""
 
-def find_sorted(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+def find_sorted(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], deadline: Deadline | None = None) -> None:
     """
     Write the position of each wanted id in ids, which must be ascending, into places (n,);
     -1 if it is not there.

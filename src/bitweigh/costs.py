@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import as_array, as_bitorder, as_codes, as_floats, as_n_bits
-from bitweigh.typing import BitOrder, Floats
+from bitweigh.typing import BitOrder, Codes, Floats
 
 __all__ = ["from_weights", "hamming", "inner_product"]
 
@@ -56,40 +56,18 @@ def from_weights(
            [1. , 0. ]])
 
     """
-    checked = as_floats(weights, "weights")
-    if checked.ndim == 2 and per_query:
-        n_bits = checked.shape[1]
-        pairs = np.stack([np.zeros_like(checked), checked], axis=-1)
-    elif per_query:
-        raise ValueError(
-            f"weights must have shape (nq, n_bits) with per_query=True, got {checked.shape}"
-        )
-    elif checked.ndim == 1:
-        n_bits = len(checked)
-        pairs = np.stack([np.zeros_like(checked), checked], axis=-1)
-    elif checked.ndim in (2, 3) and checked.shape[-1] == 2:
-        n_bits = checked.shape[-2]
-        pairs = checked
-    else:
-        raise ValueError(
-            "weights must have shape (n_bits,), (n_bits, 2) or (nq, n_bits, 2), or (nq, n_bits) "
-            f"with per_query=True, got {checked.shape}"
-        )
-    as_n_bits(n_bits)
+    pairs = weight_pairs(weights, per_query=per_query)
+    n_bits = as_n_bits(pairs.shape[-2])
     as_bitorder(bitorder)
     try:
-        bits, single = _query_bits(queries, n_bits, bitorder)
+        packed, single = packed_queries(queries, n_bits, bitorder)
     except ValueError as error:
         raise ValueError(
-            f"{error}; weights of shape {checked.shape} are for {n_bits} bits: give one for each "
-            "bit of a code"
+            f"{error}; weights of shape {np.shape(weights)} are for {n_bits} bits: give one for "
+            "each bit of a code"
         ) from None
-    if pairs.ndim == 3 and (single or len(pairs) != len(bits)):
-        raise ValueError(
-            f"weights of shape {checked.shape} are for {len(pairs)} queries, "
-            f"got {'a single query' if single else f'{len(bits)} queries'}"
-        )
-    costs = np.where(bits[..., np.newaxis], pairs[..., ::-1], pairs)
+    check_weights_fit(pairs, np.shape(weights), len(packed), single)
+    costs = expanded(packed, pairs, bitorder)
     return costs[0] if single else costs
 
 
@@ -119,8 +97,8 @@ def hamming(queries: ArrayLike, n_bits: int, *, bitorder: BitOrder = "big") -> N
            [1., 0.]])
 
     """
-    bits, single = _query_bits(queries, as_n_bits(n_bits), as_bitorder(bitorder))
-    costs = np.stack([bits, ~bits], axis=-1).astype(np.float64)
+    packed, single = packed_queries(queries, as_n_bits(n_bits), as_bitorder(bitorder))
+    costs = expanded(packed, weight_pairs(np.ones(n_bits)), bitorder).astype(np.float64, copy=False)
     return costs[0] if single else costs
 
 
@@ -160,10 +138,41 @@ def inner_product(queries: ArrayLike, *, signed: bool = False) -> Floats:
     return np.stack([checked if signed else np.zeros_like(checked), -checked], axis=-1)
 
 
-def _query_bits(
-    queries: ArrayLike, n_bits: int, bitorder: BitOrder
-) -> tuple[NDArray[np.bool_], bool]:
-    """Unpacked bits (nq, n_bits), and whether `queries` is a single query."""
+def weight_pairs(weights: ArrayLike, *, per_query: bool = False) -> Floats:
+    """The weights of `from_weights` for bits that agree and that differ, (..., n_bits, 2)."""
+    checked = as_floats(weights, "weights")
+    if per_query and checked.ndim != 2:
+        raise ValueError(
+            f"weights must have shape (nq, n_bits) with per_query=True, got {checked.shape}"
+        )
+    if per_query or checked.ndim == 1:
+        return np.stack([np.zeros_like(checked), checked], axis=-1)
+    if checked.ndim in (2, 3) and checked.shape[-1] == 2:
+        return checked
+    raise ValueError(
+        "weights must have shape (n_bits,), (n_bits, 2) or (nq, n_bits, 2), or (nq, n_bits) "
+        f"with per_query=True, got {checked.shape}"
+    )
+
+
+def check_weights_fit(pairs: Floats, shape: tuple[int, ...], nq: int, single: bool) -> None:
+    """Raise ValueError for weights of each query, given in that shape, of other queries."""
+    if pairs.ndim == 3 and (single or len(pairs) != nq):
+        raise ValueError(
+            f"weights of shape {shape} are for {len(pairs)} queries, "
+            f"got {'a single query' if single else f'{nq} queries'}"
+        )
+
+
+def expanded(packed: Codes, pairs: Floats, bitorder: BitOrder) -> Floats:
+    """The costs (nq, n_bits, 2) of packed queries with such weights."""
+    bits = np.unpackbits(packed, axis=1, count=pairs.shape[-2], bitorder=bitorder)
+    differing: Floats = np.where(bits[..., np.newaxis], pairs[..., ::-1], pairs)
+    return differing
+
+
+def packed_queries(queries: ArrayLike, n_bits: int, bitorder: BitOrder) -> tuple[Codes, bool]:
+    """Packed queries (nq, n_bytes), and whether `queries` is a single query."""
     array = as_array(queries, "queries")
     n_bytes = (n_bits + 7) // 8
     single = array.ndim == 1
@@ -172,6 +181,4 @@ def _query_bits(
             f"queries must have shape ({n_bytes},) or (nq, {n_bytes}) for {n_bits} bits, "
             f"got {array.shape}"
         )
-    packed = as_codes(array[np.newaxis] if single else array, n_bits, bitorder, name="queries")
-    bits = np.unpackbits(packed, axis=1, count=n_bits, bitorder=bitorder)
-    return bits.astype(np.bool_), single
+    return as_codes(array[np.newaxis] if single else array, n_bits, bitorder, "queries"), single

@@ -12,7 +12,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh._checks import MAX_BITS, as_array, as_choice, as_integer
+from bitweigh._checks import (
+    MAX_BITS,
+    as_array,
+    as_choice,
+    as_deadline,
+    as_integer,
+    as_k,
+    as_query_costs,
+)
+from bitweigh._index.request import nearest, search_options
 from bitweigh._results import ScoredResult
 from bitweigh.costs import inner_product
 from bitweigh.index import Index
@@ -126,6 +135,11 @@ class BinaryEmbeddings:
         """All ids in ascending order, int64 (n,)."""
         return self._index.ids
 
+    @property
+    def note(self) -> dict[str, Any]:
+        """The note that was saved or loaded last, as a copy, as `Index.note`."""
+        return self._index.note
+
     def __len__(self) -> int:
         """Return the number of embeddings."""
         return len(self._index)
@@ -188,6 +202,7 @@ class BinaryEmbeddings:
         threads: int | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        timeout: float | None = None,
     ) -> ScoredResult:
         """Find the k embeddings with the largest inner product with a float query, exactly.
 
@@ -201,7 +216,7 @@ class BinaryEmbeddings:
             Count the bits as -1 and +1 instead of 0 and 1. That changes the scores of a query by a
             factor of 2 and a constant, and with it their rounding: embeddings whose scores differ
             by no more than the rounding may change places, all others keep theirs.
-        threads, allow, deny
+        threads, allow, deny, timeout
             As in `Index.search`.
 
         Returns
@@ -229,8 +244,12 @@ class BinaryEmbeddings:
         ScoredResult(scores=array([ 0.75, -1.  ,  -inf]), ids=array([ 0,  1, -1]))
 
         """
+        deadline = as_deadline(timeout)
         costs = inner_product(_as_queries(queries, self.dim), signed=signed)
-        found = self._index.search(costs, k, threads=threads, allow=allow, deny=deny)
+        k = as_k(k)
+        options = search_options(threads=threads, deadline=deadline)
+        request = self._index._request(options, allow, deny)
+        found = nearest(request, as_query_costs(costs, self.dim, deadline), k)
         # Not -distances, which would turn 0.0 into -0.0.
         return ScoredResult(0.0 - found.distances, found.ids)
 
@@ -271,7 +290,7 @@ class BinaryEmbeddings:
         """
         return self._index.contains(ids)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Save to a folder, as `Index.save` does; ``bitweigh.load`` opens it as an `Index`.
 
         Examples
@@ -287,7 +306,7 @@ class BinaryEmbeddings:
         <bitweigh.BinaryEmbeddings: 2 embeddings of 8 dimensions>
 
         """
-        self._index.save(path)
+        self._index.save(path, note=note)
 
     @classmethod
     def load(

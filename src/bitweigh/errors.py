@@ -4,11 +4,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["CorruptFileError", "LimitError"]
+__all__ = ["CorruptFileError", "DeadlineError", "LimitError"]
 
 
 class LimitError(ValueError):
     """More rows are within the radius than the limit allows."""
+
+
+class DeadlineError(TimeoutError):
+    """A search took longer than its `timeout`; it has no answer, not even a part of one.
+
+    Attributes
+    ----------
+    timeout : float
+        The seconds that the search was given.
+    seconds_late : float
+        How many seconds after the deadline the search had ended on all its threads, by the clock of
+        the engine. Waiting for Python's lock to raise this error is not counted.
+
+    """
+
+    def __init__(self, timeout: float, seconds_late: float) -> None:
+        """Keep the two numbers, and say the first."""
+        super().__init__(f"the search took longer than timeout={timeout:g} seconds")
+        self.timeout = timeout
+        self.seconds_late = seconds_late
+
+    def __reduce__(self) -> tuple[type[DeadlineError], tuple[float, float]]:
+        """Pickle the arguments of `__init__`: worker processes send exceptions back."""
+        return DeadlineError, (self.timeout, self.seconds_late)
 
 
 class CorruptFileError(ValueError):

@@ -24,6 +24,7 @@ from bitweigh._checks import (
     MAX_K,
     as_bitorder,
     as_choice,
+    as_deadline,
     as_ids,
     as_integer,
     as_k,
@@ -36,14 +37,21 @@ from bitweigh._checks import (
 )
 from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.bands import BandOptions
+from bitweigh._index.code_queries import CodeQueries
 from bitweigh._index.evidence import DEFAULT_K, MAX_QUERIES, Evidence, RecentQueries
 from bitweigh._index.explain import Explanation, explanation_of
 from bitweigh._index.filters import as_filter
 from bitweigh._index.policy import SegmentPolicy
-from bitweigh._index.request import Request, in_order, nearest, search_options, within
+from bitweigh._index.request import (
+    Request,
+    in_order,
+    nearest,
+    nearest_to_codes,
+    search_options,
+    within,
+)
 from bitweigh._index.state import State
 from bitweigh._results import Memory, RangeResult, SearchResult, others
-from bitweigh.costs import from_weights
 from bitweigh.typing import BitOrder, BuildMode, Codes, Ids, Method, OnDuplicate, OnMissing
 
 __all__ = ["Index"]
@@ -51,6 +59,8 @@ __all__ = ["Index"]
 _LARGEST_ID = 2**63 - 1
 # Times that `compact` starts again because others have changed the index, before it keeps them out.
 _MAX_ATTEMPTS = 3
+# Ids looked up between two checks of a deadline: a few milliseconds at most.
+_LOCATED_IDS = 2**14
 
 AnyIndex = TypeVar("AnyIndex", bound="Index")
 
@@ -126,13 +136,18 @@ class Index:
         self._start(SegmentPolicy(n_bits, as_bitorder(bitorder), options, build), State())
 
     def _start(
-        self, policy: SegmentPolicy, state: State, source: _storage.Source | None = None
+        self,
+        policy: SegmentPolicy,
+        state: State,
+        source: _storage.Source | None = None,
+        note: str = _storage.NO_NOTE,
     ) -> None:
         """Set the attributes that every index has."""
         self._policy = policy
         self._state = state
         self._source = source
         self._recent = RecentQueries(policy.n_bits)
+        self._note = note
         # To reach every path, tests set its kernel and tuning, which never change an answer.
         self._engine = _core.Engine(policy.n_bits, policy.bitorder, _system.KERNEL)
         self._renew_lock()
@@ -155,6 +170,15 @@ class Index:
     def ids(self) -> Ids:
         """All ids in ascending order, int64 (n,)."""
         return self._state.ids()
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """The note that was saved or loaded last, as a copy; ``{}`` if there is none.
+
+        ``save(path, note={...})`` sets it. Changes of the index keep it, and so do copies and
+        pickles.
+        """
+        return _storage.note_from(self._note)
 
     def __len__(self) -> int:
         """Return the number of codes."""
@@ -181,6 +205,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        timeout: float | None = None,
         stats: bool = False,
     ) -> SearchResult:
         """Find the k codes with the smallest distance, exactly.
@@ -201,6 +226,9 @@ class Index:
             Search only these codes, or all but these; give at most one of the two. Integers are
             ids, and those that are not in the index are ignored. Boolean i stands for id i; ids
             from L on count as False.
+        timeout : float, optional
+            Seconds that the call may take; after that `DeadlineError` is raised, and there is no
+            answer. By default there is no limit.
         stats : bool
             Whether to count the work of the search in ``result.stats``, a :class:`SearchStats`.
 
@@ -216,6 +244,8 @@ class Index:
         TypeError, ValueError
             If an argument has the wrong dtype or shape, a cost is not finite, or the absolute
             values of a query's costs add up to more than 2**1020.
+        DeadlineError
+            If the call takes longer than `timeout`.
 
         Examples
         --------
@@ -227,9 +257,10 @@ class Index:
         SearchResult(distances=array([-0.5,  4.5,  inf]), ids=array([ 7,  3, -1]))
 
         """
-        checked = as_query_costs(costs, self._policy.n_bits)
+        deadline = as_deadline(timeout)
+        checked = as_query_costs(costs, self._policy.n_bits, deadline)
         k = as_k(k)
-        options = search_options(method, threads)
+        options = search_options(method, threads, deadline=deadline)
         if allow is None and deny is None:
             self._recent.add(checked, k)
         return nearest(self._request(options, allow, deny), checked, k, stats)
@@ -243,6 +274,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        timeout: float | None = None,
         stats: bool = False,
     ) -> RangeResult:
         """Find the k nearest codes and all others at the distance of the k-th.
@@ -265,9 +297,11 @@ class Index:
         array([0, 1])
 
         """
-        checked = as_query_costs(costs, self._policy.n_bits)
+        deadline = as_deadline(timeout)
+        checked = as_query_costs(costs, self._policy.n_bits, deadline)
         k = as_k(k)
-        request = self._request(search_options(method, threads), allow, deny)
+        options = search_options(method, threads, deadline=deadline)
+        request = self._request(options, allow, deny)
         found = nearest(request, checked, k, stats)
         farthest = found.distances.reshape(-1, k)[:, -1].copy()
         result = within(request, checked, farthest, stats)
@@ -285,6 +319,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        timeout: float | None = None,
         stats: bool = False,
     ) -> RangeResult:
         """Find all codes whose distance is at most `radius`, exactly.
@@ -297,7 +332,7 @@ class Index:
             The largest distance to return, not NaN.
         limit : int, optional
             The most codes allowed for one query. More raise `LimitError`; nothing is cut off.
-        threads, method, allow, deny, stats
+        threads, method, allow, deny, timeout, stats
             As in `search`.
 
         Returns
@@ -310,6 +345,8 @@ class Index:
         ------
         LimitError
             If a query has more than `limit` codes within its radius.
+        DeadlineError
+            If the call takes longer than `timeout`.
         TypeError, ValueError
             As in `search`, or if the radius is NaN or has the wrong shape.
 
@@ -324,9 +361,10 @@ class Index:
         RangeResult(lims=array([0, 1]), distances=array([0.]), ids=array([1]))
 
         """
-        checked = as_query_costs(costs, self._policy.n_bits)
+        deadline = as_deadline(timeout)
+        checked = as_query_costs(costs, self._policy.n_bits, deadline)
         radii = as_radii(radius, 1 if checked.ndim == 2 else len(checked))
-        options = search_options(method, threads, limit)
+        options = search_options(method, threads, limit, deadline)
         return within(self._request(options, allow, deny), checked, radii, stats)
 
     def iterate(
@@ -372,6 +410,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        timeout: float | None = None,
     ) -> SearchResult:
         """Find the k codes nearest to codes of the index by weighted Hamming distance.
 
@@ -385,7 +424,7 @@ class Index:
             Cost of each differing bit; 1 by default.
         include_self : bool
             Whether a code counts as its own neighbour.
-        threads, method, allow, deny
+        threads, method, allow, deny, timeout
             As in `search`.
 
         Returns
@@ -408,25 +447,84 @@ class Index:
         SearchResult(distances=array([1.]), ids=array([2]))
 
         """
+        deadline = as_deadline(timeout)
         extra = 0 if include_self else 1
         k = as_integer(k, "k", 1, MAX_K - extra)
         single = np.ndim(ids) == 0
         query_ids = as_ids([ids] if single else ids)
         n_bits = self._policy.n_bits
-        if weights is None:
-            weights = np.ones(n_bits)
-        elif np.shape(weights) != (n_bits,):
+        if weights is not None and np.shape(weights) != (n_bits,):
             raise ValueError(f"weights must have shape ({n_bits},), got {np.shape(weights)}")
         state = self._state
-        costs = from_weights(state.codes_of(query_ids, n_bits), weights, bitorder=self.bitorder)
-        checked = as_query_costs(costs, n_bits)
-        options = search_options(method, threads)
+        step = max(1, len(query_ids)) if deadline is None else _LOCATED_IDS
+        codes = np.empty((len(query_ids), (n_bits + 7) // 8), np.uint8)
+        for first in range(0, len(query_ids), step):
+            if deadline is not None:
+                deadline.check()
+            block = slice(first, first + step)
+            codes[block] = state.codes_of(query_ids[block], n_bits)
+        queries = CodeQueries(codes, weights, n_bits, self.bitorder)
+        options = search_options(method, threads, deadline=deadline)
         request = self._request(options, allow, deny, state)
-        distances, found = nearest(request, checked, k + extra)
+        distances, found = nearest_to_codes(request, queries, k + extra)
         if extra:
             kept = others(found, query_ids)
             distances, found = distances[kept].reshape(-1, k), found[kept].reshape(-1, k)
         return SearchResult(distances[0], found[0]) if single else SearchResult(distances, found)
+
+    def search_codes(
+        self,
+        queries: ArrayLike,
+        k: int,
+        *,
+        weights: ArrayLike | None = None,
+        threads: int | None = None,
+        method: Method = "auto",
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        timeout: float | None = None,
+        stats: bool = False,
+    ) -> SearchResult:
+        """Find the k codes nearest to packed queries by weighted Hamming distance, exactly.
+
+        The answer is that of `search` with the costs of :func:`bitweigh.costs.hamming` or
+        :func:`bitweigh.costs.from_weights`, to the last bit. The costs, 16 bytes for each bit of
+        each query, are computed a few queries at a time.
+
+        Parameters
+        ----------
+        queries : uint8 (n_bytes,) or (nq, n_bytes)
+            Packed queries, in the index's order of bits.
+        k : int
+            Number of neighbours, at least 1.
+        weights : float32 or float64 (n_bits,), (n_bits, 2) or (nq, n_bits, 2), optional
+            Cost of each differing bit, or of agreeing and differing bits, as in
+            :func:`bitweigh.costs.from_weights`; by default 1 for each differing bit.
+        threads, method, allow, deny, timeout, stats
+            As in `search`.
+
+        Returns
+        -------
+        SearchResult
+            As `search` returns it; ``(k,)`` for a single query.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.array([[0], [255], [1]], dtype=np.uint8))
+        >>> index.search_codes(np.array([[0], [254]], dtype=np.uint8), k=1)
+        SearchResult(distances=array([[0.],
+               [1.]]), ids=array([[0],
+               [1]]))
+
+        """
+        deadline = as_deadline(timeout)
+        checked = CodeQueries(queries, weights, self._policy.n_bits, self._policy.bitorder)
+        k = as_k(k)
+        options = search_options(method, threads, deadline=deadline)
+        return nearest_to_codes(self._request(options, allow, deny), checked, k, stats)
 
     def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> Explanation:
         """Search for one query, and report how it was searched and why.
@@ -491,6 +589,54 @@ class Index:
 
         """
         return self._state.codes_of(as_ids(ids), self._policy.n_bits)
+
+    def contributions(self, costs: ArrayLike, ids: ArrayLike) -> NDArray[np.float64]:
+        """What each bit of these codes pays: how the distances to one query come about.
+
+        Parameters
+        ----------
+        costs : float32 or float64 (n_bits, 2)
+            One query.
+        ids : int64 (n,)
+            Ids in any order, repeated or not.
+
+        Returns
+        -------
+        float64 (n, n_bits)
+            Row j has ``costs[i, v]`` for each bit i of the code of ``ids[j]``, v being its value.
+            Added up in groups of 8 bits, as :mod:`bitweigh.reference` does, a row gives the
+            distance to the last bit; added up otherwise, up to rounding.
+
+        Raises
+        ------
+        KeyError
+            If an id is not in the index; the error names the first such id.
+        TypeError, ValueError
+            If an argument has the wrong dtype or shape, or a cost is not finite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=3)
+        >>> index.add(np.packbits([[0, 0, 1], [1, 0, 1]], axis=1), ids=[7, 3])
+        >>> costs = np.array([[0.0, 5.0], [0.5, 1.0], [2.0, -1.0]])
+        >>> index.contributions(costs, [3, 7])
+        array([[ 5. ,  0.5, -1. ],
+               [ 0. ,  0.5, -1. ]])
+
+        """
+        query = self._one_query(costs)
+        if not np.isfinite(query).all():
+            bit, value = np.argwhere(~np.isfinite(query))[0].tolist()
+            raise ValueError(
+                f"costs[{bit}, {value}] is {query[bit, value]}, every cost must be finite"
+            )
+        n_bits = self._policy.n_bits
+        codes = self._state.codes_of(as_ids(ids), n_bits)
+        bits = np.unpackbits(codes, axis=1, count=n_bits, bitorder=self._policy.bitorder)
+        paid: NDArray[np.float64] = np.where(bits, query[:, 1], query[:, 0])
+        return paid
 
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
         """Whether the index has codes with these ids, bool (n,); ``id in index`` tests a single id.
@@ -811,7 +957,7 @@ class Index:
         other._renew_lock()
         return other
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Save the index to a folder; files that it already contains are not written again.
 
         Whenever the program or the machine stops, the folder holds the index it held before or this
@@ -822,6 +968,15 @@ class Index:
         ----------
         path : str or path
             A folder that does not exist, is empty or holds an index, which is replaced.
+        note : dict, optional
+            A small JSON object to keep with the index, such as the model that the codes come from:
+            objects, lists, strings, finite numbers, booleans and None, at most 64 KiB as text. It
+            is saved in the same step as the codes. None keeps `note` as it is, ``{}`` removes it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the note is not such an object; the error says where. Nothing is saved.
 
         Examples
         --------
@@ -831,12 +986,17 @@ class Index:
         >>> index = bitweigh.Index(n_bits=8)
         >>> index.add(np.array([[1], [2]], dtype=np.uint8))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     index.save(folder)
-        ...     bitweigh.Index.load(folder)
-        <bitweigh.Index: 2 codes of 8 bits, big>
+        ...     index.save(folder, note={"model": "v2"})
+        ...     bitweigh.Index.load(folder).note
+        {'model': 'v2'}
 
         """
-        _storage.save(self._content(), path)
+        content = self._content()
+        if note is not None:
+            content = dataclasses.replace(content, note=_storage.note_text(note))
+        _storage.save(content, path)
+        if note is not None:
+            self._note = content.note
 
     @classmethod
     def load(
@@ -928,7 +1088,10 @@ class Index:
         """Pickle the contents of its files or, for an unchanged mapped index, its folder's path."""
         source = self._source
         about = (type(self), self._policy.build, self._added_attributes())
-        if source is not None and self._state is source.mapped and source.is_still_there():
+        is_as_mapped = (
+            source is not None and self._state is source.mapped and self._note == source.note
+        )
+        if source is not None and is_as_mapped and source.is_still_there():
             return _from_source, (str(source.folder), source.checksum, *about)
         return _from_files, (_storage.to_files(self._content()), *about)
 
@@ -943,7 +1106,7 @@ class Index:
         segments = (self._state if state is None else state).core
         row_filter = as_filter(allow, deny)
         if row_filter is not None:
-            segments = row_filter.applied_to(segments)
+            segments = row_filter.applied_to(segments, options.deadline)
         return Request(self._engine, segments, options)
 
     def _evidence(self, sample_costs: ArrayLike | None, k: int | None) -> Evidence | None:
@@ -971,7 +1134,9 @@ class Index:
 
     def _content(self) -> _storage.Content:
         policy = self._policy
-        return _storage.Content(policy.n_bits, policy.bitorder, policy.band_options, self._state)
+        return _storage.Content(
+            policy.n_bits, policy.bitorder, policy.band_options, self._state, self._note
+        )
 
     @classmethod
     def _of(
@@ -988,7 +1153,7 @@ class Index:
         index = cls.__new__(cls)
         vars(index).update(added_attributes)
         policy = SegmentPolicy(content.n_bits, content.bitorder, content.options, build)
-        index._start(policy, content.state, source)
+        index._start(policy, content.state, source, content.note)
         return index
 
     def _added_attributes(self) -> dict[str, Any]:

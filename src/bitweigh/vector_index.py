@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from bitweigh._checks import (
     MAX_BITS,
     as_choice,
+    as_deadline,
     as_ids,
     as_integer,
     as_k,
@@ -37,6 +38,7 @@ from bitweigh._index.request import within as codes_within
 from bitweigh._index.state import State
 from bitweigh._progress import ProgressBar
 from bitweigh._results import Memory, RangeResult, SearchResult
+from bitweigh._storage import note_text
 from bitweigh._vectors import files
 from bitweigh._vectors.adding import check_ids, with_vectors
 from bitweigh._vectors.hashing import as_queries, cost_blocks
@@ -184,6 +186,15 @@ class VectorIndex:
         """All ids in ascending order, int64 (n,)."""
         return self._fitted().index.ids
 
+    @property
+    def note(self) -> dict[str, Any]:
+        """The note that was saved or loaded last, as a copy; ``{}`` if there is none.
+
+        ``save(path, note={...})`` sets it. Changes of the index keep it, and so do copies and
+        pickles.
+        """
+        return {} if self._state is None else self._state.index.note
+
     def __len__(self) -> int:
         """Return the number of vectors."""
         return 0 if self._state is None else len(self._state.index)
@@ -250,6 +261,7 @@ class VectorIndex:
             index = Index(hasher.n_bits_, bitorder=hasher.bitorder, **self._options)
             if before is not None:
                 index._state = State(next_id=before.index._state.next_id)
+                index._note = before.index._note
             stored = None
             if self._rerank is not None:
                 stored = Vectors.empty(self._rerank, hasher.n_features_in_)
@@ -422,6 +434,7 @@ class VectorIndex:
         threads: int | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        timeout: float | None = None,
         progress: bool = False,
     ) -> SearchResult:
         """Find the k nearest vectors, by their codes and, with `rerank`, by true distance.
@@ -435,8 +448,9 @@ class VectorIndex:
         rerank_from : int, optional
             With `rerank`: number of nearest codes to rank by true distance, at least k; by default
             ``max(10 * k, 100)``.
-        threads, allow, deny
-            As in `Index.search`.
+        threads, allow, deny, timeout
+            As in `Index.search`. Queries are hashed in blocks; the time is checked after each, and
+            all the time during the search and the ranking.
         progress : bool
             Show a progress bar; needs rich.
 
@@ -458,13 +472,15 @@ class VectorIndex:
         SearchResult(distances=array([2.]), ids=array([2]))
 
         """
+        deadline = as_deadline(timeout)
         state = self._fitted()
         queries, single = as_queries(state, Q)
         k = as_k(k)
         n_codes = _n_codes_to_find(state, k, rerank_from)
         distances = np.empty((len(queries), k))
         ids = np.empty((len(queries), k), np.int64)
-        request = state.index._request(search_options(threads=threads), allow, deny)
+        options = search_options(threads=threads, deadline=deadline)
+        request = state.index._request(options, allow, deny)
         with ProgressBar("searching", len(queries), unit="queries", shown=progress) as bar:
             for block, rows, costs in cost_blocks(state, queries):
                 if allow is None and deny is None:
@@ -481,6 +497,7 @@ class VectorIndex:
                         threads,
                         distances[block],
                         ids[block],
+                        deadline,
                     )
                 bar.advance(len(rows))
         return SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
@@ -495,6 +512,7 @@ class VectorIndex:
         threads: int | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        timeout: float | None = None,
     ) -> RangeResult:
         """Find all vectors within a radius, by the same distances as `search`.
 
@@ -512,7 +530,7 @@ class VectorIndex:
         by : "vectors" or "codes", optional
             What the radius is a distance of. By default "vectors" with `rerank`, else "codes";
             "codes" is faster, and always possible.
-        limit, threads, allow, deny
+        limit, threads, allow, deny, timeout
             As in `Index.range_search`.
 
         Returns
@@ -532,6 +550,7 @@ class VectorIndex:
         array([0, 4])
 
         """
+        deadline = as_deadline(timeout)
         state = self._fitted()
         queries, _ = as_queries(state, Q)
         radii = as_radii(radius, len(queries))
@@ -542,8 +561,8 @@ class VectorIndex:
             raise ValueError("by='vectors' needs an index that keeps vectors, created with rerank=")
         if state.vectors is not None and by != "codes":
             id_filter = as_filter(allow, deny)
-            return within(state, state.vectors, queries, radii, limit, id_filter, threads)
-        options = search_options(threads=threads, limit=limit)
+            return within(state, state.vectors, queries, radii, limit, id_filter, threads, deadline)
+        options = search_options(threads=threads, limit=limit, deadline=deadline)
         request = state.index._request(options, allow, deny)
         found = [
             codes_within(request, costs, radii[block], first=block.start)
@@ -704,13 +723,15 @@ class VectorIndex:
         if self._source is not None and self._source.state.vectors is state.vectors:
             files.check_files(self._source.folder)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Save everything to a folder, atomically: if this fails, it keeps its old contents.
 
         Parameters
         ----------
         path : str or path
             A folder that does not exist, is empty or holds a vector index, which is replaced.
+        note : dict, optional
+            A small JSON object to keep with the index, as in `Index.save`.
 
         Examples
         --------
@@ -719,12 +740,22 @@ class VectorIndex:
         >>> import bitweigh
         >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     index.save(folder)
-        ...     bitweigh.VectorIndex.load(folder)
-        <bitweigh.VectorIndex: 0 vectors of 4, 8 bits by LSH and Asym, euclidean>
+        ...     index.save(folder, note={"model": "v2"})
+        ...     bitweigh.VectorIndex.load(folder).note
+        {'model': 'v2'}
 
         """
-        files.save(self._fitted(), path)
+        state = self._fitted()
+        if note is None:
+            files.save(state, path, state.index._note)
+            return
+        text = note_text(note)
+        files.save(state, path, text)
+        with self._writing:
+            state = self._fitted()
+            index = state.index.copy()
+            index._note = text
+            self._state = replace(state, index=index)
 
     @classmethod
     def load(

@@ -33,11 +33,11 @@ public:
     // The flip sum of the most expensive key.
     double max_sum() const { return max_sum_; }
 
-    // Calls emit(key) once for every key whose sum is above `above` and at most `limit`, until it
-    // returns false. Returns whether all keys were emitted. above < 0 includes the cheapest key.
+    // Calls emit(key, sum) once for every key whose sum is above `above` and at most `limit`, until
+    // it returns false. Returns whether all keys were emitted. above < 0 includes the cheapest key.
     template <class Emit>
     bool walk(double above, double limit, Emit emit) const {
-        if (0.0 > above && 0.0 <= limit && !emit(cheapest_)) return false;
+        if (0.0 > above && 0.0 <= limit && !emit(cheapest_, 0.0)) return false;
         return extend(0, 0.0, cheapest_, above, limit, emit);
     }
 
@@ -49,7 +49,7 @@ private:
             const double next = sum + weights_[j];
             if (next > limit) return true;
             const Key flipped = key ^ masks_[j];
-            if (next > above && !emit(flipped)) return false;
+            if (next > above && !emit(flipped, next)) return false;
             if (!extend(j + 1, next, flipped, above, limit, emit)) return false;
         }
         return true;

@@ -14,6 +14,12 @@ namespace {
 // The capacity of the longest list of blocks that a thread keeps.
 constexpr std::size_t max_blocks_kept = std::size_t{1} << 16;
 
+// The bytes that these count as towards the next check: passing over a key, looking it up, and
+// listing a block.
+constexpr std::size_t key_bytes = 32;
+constexpr std::size_t lookup_bytes = 256;
+constexpr std::size_t listed_bytes = 16;
+
 thread_local std::unique_ptr<ProbeScratch> thread_scratch;
 
 std::size_t blocks_between(std::uint32_t begin, std::uint32_t end) {
@@ -162,7 +168,14 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
         if (!(next > limit)) continue;
         counters_.rewalks += limit >= 0.0;
         const Band& band = segment_.bands[b];
-        const bool completed = scratch_.bands[b].walk(limit, next, [&](Key key) {
+        // With a deadline the walk reports the keys that it passes over, too: there may be
+        // millions.
+        const double above = checkpoint.has_deadline() ? -padding_distance : limit;
+        const bool completed = scratch_.bands[b].walk(above, next, [&](Key key, double sum) {
+            if (!(sum > limit)) {
+                checkpoint.done(key_bytes);
+                return true;
+            }
             __builtin_prefetch(band.starts + key);
             scratch_.keys.push_back({static_cast<std::uint32_t>(b), key});
             return scratch_.keys.size() < keys_at_once || probe_keys(checkpoint);
@@ -179,7 +192,8 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
 bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
     counters_.probes += scratch_.keys.size();
     spending_.add(cost_model.key_lookup_ns * static_cast<double>(scratch_.keys.size()));
-    const bool affordable = list_blocks();
+    const bool affordable = list_blocks(checkpoint);
+    checkpoint.done(scratch_.keys.size() * lookup_bytes);
     scratch_.keys.clear();
     if (!affordable) return false;
     scratch_.hits.resize(std::max(scratch_.hits.size(), blocks_at_once));
@@ -206,7 +220,7 @@ double ProbeQuery::excess_verified() const {
     return static_cast<double>(std::max(usual, scan_.verified()) - usual);
 }
 
-bool ProbeQuery::list_blocks() {
+bool ProbeQuery::list_blocks(Checkpoint& checkpoint) {
     BlockList& blocks = scratch_.blocks;
     const std::size_t block_bytes = table_.n_bytes() * block_rows;
     const auto max_blocks = to_the_end_ ? std::numeric_limits<std::size_t>::max()
@@ -234,6 +248,7 @@ bool ProbeQuery::list_blocks() {
             if (blocks.size() >= max_blocks) return false;
             blocks.push_back(band->rows, block, block_bytes);
         }
+        checkpoint.done((blocks.size() - before) * listed_bytes);
         plan_.seen(b).blocks += static_cast<float>(blocks.size() - before);
     }
     return true;

@@ -106,7 +106,7 @@ private:
     double excess_verified() const;
     // Lists the blocks of the keys; returns false, with an incomplete list, if they would take too
     // long: a single bucket may hold most of the rows, which shows only here.
-    bool list_blocks();
+    bool list_blocks(Checkpoint& checkpoint);
 
     const Segment& segment_;
     const CostTable& table_;

@@ -25,8 +25,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/query/bucket_sort.h"
-#include "engine/query/kth_smallest.h"
+#include "engine/parallel.h"
+#include "engine/query/stoppable.h"
 #include "engine/rows/id_column.h"
 #include "engine/types.h"
 
@@ -38,9 +38,16 @@ inline constexpr std::size_t every_row = std::numeric_limits<std::size_t>::max()
 // A hash set of ids, identified by the place where they are stored.
 class SeenIds {
 public:
-    // Reserves room for this many ids; the set grows as needed.
-    explicit SeenIds(std::size_t capacity) : slots_(std::bit_ceil(2 * capacity + 2)) {
-        shift_ = 64 - std::countr_zero(slots_.size());
+    // Reserves room for this many ids; the set grows as needed. `checkpoint` may be null.
+    explicit SeenIds(std::size_t capacity, Checkpoint* checkpoint = nullptr)
+        : checkpoint_(checkpoint) {
+        const std::size_t n_slots = std::bit_ceil(2 * capacity + 2);
+        slots_.reserve(n_slots);
+        while (slots_.size() < n_slots) {
+            slots_.resize(std::min(n_slots, slots_.size() + stoppable_slots));
+            if (in_steps(checkpoint_, n_slots)) checkpoint_->check();
+        }
+        shift_ = 64 - std::countr_zero(n_slots);
     }
 
     // Returns false if the id is already in the set.
@@ -63,16 +70,19 @@ public:
 
 private:
     void grow() {
-        SeenIds larger(slots_.size());
-        for (const IdPlace& id : slots_) {
-            if (id) larger.insert(id);
-        }
+        SeenIds larger(slots_.size(), checkpoint_);
+        visit_in_steps(slots_.size(), checkpoint_, [&](std::size_t i) {
+            if (slots_[i]) larger.insert(slots_[i]);
+        });
         *this = std::move(larger);
     }
     std::size_t slot_of(IdPlace id) const {
         return (id.number() / alignof(std::uint32_t) * 0x9e3779b97f4a7c15u) >> shift_;
     }
 
+    static constexpr std::size_t stoppable_slots = std::size_t{1} << 16;
+
+    Checkpoint* checkpoint_;
     std::vector<IdPlace> slots_;  // Power of two in size; less than half are in use.
     std::size_t size_ = 0;        // Number of ids in the set.
     int shift_;                   // Right shift that turns a 64-bit hash into a slot.
@@ -88,12 +98,20 @@ class TopK {
     static constexpr std::size_t max_seen_at_first = 4096;
 
 public:
-    // k >= 1. `repeats`: the same row may be offered again; only if Entry is Candidate.
-    explicit TopK(std::size_t k, bool repeats = false)
-        : k_(k), room_(k + std::max(k / 2, std::min<std::size_t>(7 * k, 2048))), full_(k + k / 2) {
+    // k >= 1. `repeats`: the same row may be offered again; only if Entry is Candidate. With a
+    // deadline, work on many entries is reported to the checkpoint.
+    explicit TopK(std::size_t k, bool repeats = false, Checkpoint* checkpoint = nullptr)
+        : k_(k),
+          checkpoint_(checkpoint && checkpoint->has_deadline() ? checkpoint : nullptr),
+          room_(k + std::max(k / 2, std::min<std::size_t>(7 * k, 2048))),
+          full_(k + k / 2) {
         entries_.reserve(std::min<std::size_t>(k <= max_ordered_k ? k : full_, 1024));
         // Room for more ids than are kept: those of dropped entries need not be removed at once.
-        if (repeats) seen_.emplace(k <= max_ordered_k ? 0 : std::min(room_ + k, max_seen_at_first));
+        if (repeats) {
+            seen_.emplace(k <= max_ordered_k ? 0 : std::min(room_ + k, max_seen_at_first),
+                          checkpoint_);
+        }
+        pause_ = next_pause();
     }
 
     // No row farther than this can be among the K nearest; a row at this distance can, by its id.
@@ -128,7 +146,7 @@ public:
         }
         entries_.push_back(entry);
         if (selected_) lower_by(entry.distance);
-        if (entries_.size() >= full_ || bins_are_spent()) select();
+        if (entries_.size() >= pause_ || bins_are_spent()) pause();
     }
 
     // Drops all but the first n entries offered; only if k is every_row, which keeps their order.
@@ -137,18 +155,16 @@ public:
     // Returns the K nearest in ascending order, or all if there are fewer; leaves this empty.
     std::vector<Neighbour> take_sorted() {
         if (entries_.size() > k_) {
-            const auto too_far = [this](const Entry& entry) { return entry.distance > worst_; };
-            entries_.erase(std::remove_if(entries_.begin(), entries_.end(), too_far),
-                           entries_.end());
+            keep_within(worst_);
             // If there are only a few too many, it is faster to drop them after sorting.
             if (entries_.size() > k_ + k_ / 4) select();
         }
         // Reads each id once, not for every comparison of two equal distances.
         std::vector<Neighbour> sorted;
         sorted.reserve(entries_.size());
-        for (const Entry& entry : entries_) sorted.push_back(neighbour_of(entry));
+        each([&](const Entry& entry) { sorted.push_back(neighbour_of(entry)); });
         entries_ = {};
-        bucket_sort_by_distance(sorted, nearer);
+        sort_by_distance(sorted, checkpoint_);
         if (sorted.size() > k_) sorted.resize(k_);
         return sorted;
     }
@@ -174,29 +190,63 @@ private:
         if (entries_.size() == k_) worst_ = std::min(worst_, entries_.back().distance);
     }
 
-    void select() {
-        distances_.clear();
-        for (const Entry& entry : entries_) distances_.push_back(entry.distance);
-        const double last = kth_smallest(distances_.data(), distances_.size(), k_);
+    // Calls visit(entry) for all entries; with a deadline, in steps.
+    template <class Visit>
+    void each(const Visit& visit) {
+        visit_in_steps(entries_.size(), checkpoint_, [&](std::size_t i) { visit(entries_[i]); });
+    }
+
+    // Drops the entries that are farther than this.
+    void keep_within(double distance) {
         std::size_t kept = 0;
-        for (const Entry& entry : entries_) {
-            const bool keep = entry.distance <= last;
+        each([&](const Entry& entry) {
+            const bool keep = entry.distance <= distance;
             entries_[kept] = entry;
             kept += keep;
-        }
+        });
         entries_.resize(kept);
-        if (kept > k_) {  // ties at the K-th distance: the ids decide
+    }
+
+    // The number of entries at which to select or, with a deadline, to grow in steps.
+    std::size_t next_pause() const {
+        return checkpoint_ ? std::min(full_, std::max(stoppable_entries, entries_.capacity()))
+                           : full_;
+    }
+
+    void pause() {
+        if (entries_.size() >= full_ || bins_are_spent()) {
+            select();
+        } else if (entries_.size() == entries_.capacity()) {
+            std::vector<Entry> larger;
+            larger.reserve(2 * entries_.size());
+            each([&](const Entry& entry) { larger.push_back(entry); });
+            entries_ = std::move(larger);
+        }
+        pause_ = next_pause();
+    }
+
+    void select() {
+        distances_.clear();
+        distances_.reserve(entries_.size());
+        each([&](const Entry& entry) { distances_.push_back(entry.distance); });
+        const double last = kth_smallest(distances_.data(), distances_.size(), k_, checkpoint_);
+        keep_within(last);
+        if (entries_.size() > k_) {  // ties at the K-th distance: the ids decide
             const auto kth = entries_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
-            std::nth_element(entries_.begin(), kth, entries_.end(), nearer);
+            with_order(nearer, checkpoint_, entries_.size(), [&](const auto& order) {
+                std::nth_element(entries_.begin(), kth, entries_.end(), order);
+            });
             entries_.resize(k_);
         }
         if constexpr (std::is_same_v<Entry, Candidate>) {
             if (seen_ && !seen_->has_room(room_ - k_ + 1)) {
                 seen_->clear();
-                for (const Entry& entry : entries_) seen_->insert(entry.id);
+                each([&](const Entry& entry) { seen_->insert(entry.id); });
             }
         }
-        kth_ = *std::max_element(entries_.begin(), entries_.end(), nearer);
+        with_order(nearer, checkpoint_, entries_.size(), [&](const auto& order) {
+            kth_ = *std::max_element(entries_.begin(), entries_.end(), order);
+        });
         selected_ = true;
         full_ = room_;
         worst_ = std::min(worst_, last);
@@ -220,12 +270,12 @@ private:
     void count_all(double last) {
         bins_.fill({0, -padding_distance});
         nearest_ = last;
-        for (const Entry& entry : entries_) nearest_ = std::min(nearest_, entry.distance);
+        each([&](const Entry& entry) { nearest_ = std::min(nearest_, entry.distance); });
         // The cap keeps it finite where the distances are equal, or almost equal.
         bins_per_distance_ = std::min(static_cast<double>(bins_.size()) / (last - nearest_),
                                       std::numeric_limits<double>::max());
         up_to_kth_ = 0;
-        for (const Entry& entry : entries_) count(entry.distance);
+        each([&](const Entry& entry) { count(entry.distance); });
         kth_bin_ = bin_of(last);
     }
 
@@ -244,8 +294,10 @@ private:
     }
 
     std::size_t k_;
-    std::size_t room_;  // Size of the full buffer.
-    std::size_t full_;  // Entries at which the next selection is due; earlier for the first bound.
+    Checkpoint* checkpoint_;  // Null without a deadline.
+    std::size_t room_;        // Size of the full buffer.
+    std::size_t full_;   // Entries at which the next selection is due; earlier for the first bound.
+    std::size_t pause_;  // Entries at which pause() is due, at most full_.
     double worst_ = padding_distance;
     bool selected_ = false;  // Whether there was a selection.
     Entry kth_{};            // K-th nearest entry at the last selection.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "engine/query/kth_smallest.h"
+#include "engine/query/stoppable.h"
 
 namespace bitweigh {
 
@@ -71,7 +71,7 @@ void sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k
         std::vector<double> small =
             sample_distances(costs, line, tuning.warm_up_rows / 2, counters, checkpoint);
         if (small.size() >= tuning.warm_up_per_k * k) {
-            bound.lower_to(kth_smallest(small.data(), small.size(), k));
+            bound.lower_to(kth_smallest(small.data(), small.size(), k, &checkpoint));
             return;
         }
         const auto nearer_rows = std::count_if(
@@ -80,16 +80,18 @@ void sample_bound(const CostTable& costs, const SegmentLine& line, std::size_t k
     }
     const std::size_t rows = std::max(tuning.warm_up_rows, tuning.warm_up_per_k * k);
     std::vector<double> sampled = sample_distances(costs, line, rows, counters, checkpoint);
-    if (sampled.size() >= k) bound.lower_to(kth_smallest(sampled.data(), sampled.size(), k));
+    if (sampled.size() >= k) {
+        bound.lower_to(kth_smallest(sampled.data(), sampled.size(), k, &checkpoint));
+    }
 }
 
 ScanQuery::ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel, bool wide,
-                     SharedBound& bound, bool repeats)
+                     SharedBound& bound, bool repeats, Checkpoint* checkpoint)
     : costs_(costs),
       kernel_(kernel),
       bound_(bound),
       bounds_(std::in_place, costs, wide),
-      top_(k, repeats) {}
+      top_(k, repeats, checkpoint) {}
 
 void ScanQuery::scan(const BlockRows& rows, std::size_t begin, std::size_t end, Hit* hits) {
     if (!ready()) {

@@ -68,9 +68,10 @@ struct BlockList {
 class ScanQuery {
 public:
     // `wide`: use 16-bit sums from the start. `repeats`: rows may be scanned more than once. If k
-    // is every_row, all rows within the bound are kept.
+    // is every_row, all rows within the bound are kept. With a deadline, the checkpoint is told of
+    // work on many rows.
     ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel, bool wide,
-              SharedBound& bound, bool repeats = false);
+              SharedBound& bound, bool repeats = false, Checkpoint* checkpoint = nullptr);
 
     // Offers every row of blocks [begin, end) that can be among the K nearest. `hits` has room for
     // end - begin.

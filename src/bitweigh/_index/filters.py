@@ -29,12 +29,14 @@ class Filter:
     deny: bool
     """Whether the set is excluded; otherwise only the set is allowed."""
 
-    def applied_to(self, segments: _core.SegmentSet) -> _core.SegmentSet:
+    def applied_to(
+        self, segments: _core.SegmentSet, deadline: _core.Deadline | None = None
+    ) -> _core.SegmentSet:
         """The segments restricted to the rows that a search may return."""
         if self.ids is not None:
-            return segments.filtered_by_ids(self.ids, self.deny)
+            return segments.filtered_by_ids(self.ids, self.deny, deadline)
         assert self.flags is not None
-        return segments.filtered_by_flags(self.flags, self.deny)
+        return segments.filtered_by_flags(self.flags, self.deny, deadline)
 
     def among(self, ids: Ids) -> NDArray[np.bool_]:
         """Which of these ids a search may return."""

@@ -11,11 +11,21 @@ from numpy.typing import NDArray
 
 from bitweigh import _core, _system
 from bitweigh._checks import as_integer
+from bitweigh._index.code_queries import CodeQueries
 from bitweigh._results import RangeResult, SearchResult, SearchStats
 from bitweigh.errors import LimitError
 from bitweigh.typing import Method
 
-__all__ = ["MAX_LIMIT", "METHODS", "Request", "in_order", "nearest", "search_options", "within"]
+__all__ = [
+    "MAX_LIMIT",
+    "METHODS",
+    "Request",
+    "in_order",
+    "nearest",
+    "nearest_to_codes",
+    "search_options",
+    "within",
+]
 
 METHODS = get_args(Method)
 _N_COUNTERS = len(SearchStats._fields)
@@ -32,7 +42,10 @@ class Request(NamedTuple):
 
 
 def search_options(
-    method: Method = "auto", threads: int | None = None, limit: int | None = None
+    method: Method = "auto",
+    threads: int | None = None,
+    limit: int | None = None,
+    deadline: _core.Deadline | None = None,
 ) -> _core.SearchOptions:
     """The checked arguments of a search as the engine's options."""
     if not isinstance(method, str) or method not in METHODS:
@@ -42,12 +55,13 @@ def search_options(
     else:
         max_threads = as_integer(threads, "threads", 1, _system.MAX_THREADS)
     max_rows = MAX_LIMIT if limit is None else as_integer(limit, "limit", 0, MAX_LIMIT)
-    return _engine_options(method, max_threads, threads is None, max_rows)
+    if deadline is None:
+        return _cached_options(method, max_threads, threads is None, max_rows)
+    options = _engine_options(method, max_threads, threads is None, max_rows)
+    options.deadline = deadline
+    return options
 
 
-# Cached: creating options takes longer than the rest of preparing a short search. Nothing changes
-# them later.
-@lru_cache(maxsize=64)
 def _engine_options(
     method: Method, threads: int, cap_threads: bool, limit: int
 ) -> _core.SearchOptions:
@@ -59,6 +73,11 @@ def _engine_options(
     return options
 
 
+# Creating options takes longer than the rest of preparing a short search. Nothing changes those in
+# the cache; they have no deadline, which belongs to a single call.
+_cached_options = lru_cache(maxsize=64)(_engine_options)
+
+
 def nearest(
     request: Request, costs: NDArray[np.float64], k: int, stats: bool = False
 ) -> SearchResult:
@@ -68,6 +87,26 @@ def nearest(
     distances, ids = np.empty(shape), np.empty(shape, np.int64)
     counters = _counters_for(costs) if stats else None
     engine.search(segments, costs, k, options, distances, ids, counters)
+    result = SearchResult(distances, ids)
+    if counters is not None:
+        result._counters = counters
+    return result
+
+
+def nearest_to_codes(
+    request: Request, queries: CodeQueries, k: int, stats: bool = False
+) -> SearchResult:
+    """The k nearest rows of each query, (nq, k), or (k,) for a single query."""
+    shape = (len(queries), k)
+    distances, ids = np.empty(shape), np.empty(shape, np.int64)
+    counters = np.empty((len(queries), _N_COUNTERS), np.int64) if stats else None
+    engine, segments, options = request
+    for block, costs in queries.blocks(options.deadline if options.deadline.exists else None):
+        counted = None if counters is None else counters[block]
+        engine.search(segments, costs, k, options, distances[block], ids[block], counted)
+    if queries.single:
+        distances, ids = distances[0], ids[0]
+        counters = None if counters is None else counters[0]
     result = SearchResult(distances, ids)
     if counters is not None:
         result._counters = counters

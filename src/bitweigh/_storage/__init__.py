@@ -11,9 +11,11 @@ from bitweigh._storage.index_files import (
     save,
     to_files,
 )
+from bitweigh._storage.note import NO_NOTE, note_from, note_text
 from bitweigh._storage.verify import verify
 
 __all__ = [
+    "NO_NOTE",
     "Content",
     "FolderKind",
     "Source",
@@ -21,6 +23,8 @@ __all__ = [
     "from_files",
     "load",
     "load_codes",
+    "note_from",
+    "note_text",
     "save",
     "to_files",
     "verify",

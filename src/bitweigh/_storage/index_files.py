@@ -44,6 +44,7 @@ from bitweigh._storage.manifest import (
     read_manifest,
     sealed,
 )
+from bitweigh._storage.note import NO_NOTE, note_from, note_text
 from bitweigh.errors import CorruptFileError
 from bitweigh.typing import BitOrder
 
@@ -93,6 +94,7 @@ class Content:
     bitorder: BitOrder
     options: BandOptions
     state: State
+    note: str = NO_NOTE
 
 
 class Source(NamedTuple):
@@ -103,6 +105,7 @@ class Source(NamedTuple):
     """The checksum of the folder's manifest."""
     mapped: State | None
     """The state that was mapped, or None if it was read into memory."""
+    note: str = NO_NOTE
 
     def is_still_there(self) -> bool:
         """Whether the folder still holds the same index."""
@@ -135,6 +138,7 @@ class StoredIndex:
     options: BandOptions
     tail: StoredPart | None
     segments: tuple[StoredPart, ...]
+    note: str
 
 
 def save(content: Content, path: str | os.PathLike[str]) -> None:
@@ -174,6 +178,7 @@ def described(content: Content) -> tuple[dict[str, Any], dict[str, ArrayData]]:
     arrays: dict[str, ArrayData] = {}
     state, options = content.state, content.options
     fields = {
+        **({"note": note_from(content.note)} if content.note else {}),
         "n_bits": content.n_bits,
         "bitorder": content.bitorder,
         "next_id": state.next_id,
@@ -240,7 +245,7 @@ def _arrays_of(part: LiveSegment) -> dict[str, list[Array]]:
 def _read(folder: Path, manifest: Manifest, mapped: bool, verify: bool) -> tuple[Content, Source]:
     content = read_content(folder, stored_index(manifest), mapped, verify)
     mapped_state = content.state if mapped else None
-    return content, Source(folder.resolve(), manifest.checksum, mapped_state)
+    return content, Source(folder.resolve(), manifest.checksum, mapped_state, content.note)
 
 
 def read_content(folder: Path, stored: StoredIndex, mapped: bool, verify: bool) -> Content:
@@ -272,7 +277,16 @@ def _read_fields_1(fields: Fields) -> StoredIndex:
     next_id = fields.integer("next_id", 0, _MAX_NEXT_ID)
     tail = None if fields.value("tail") is None else _read_part(fields.object("tail"), n_bits)
     segments = tuple(_read_part(part, n_bits) for part in fields.objects("segments"))
-    return StoredIndex(n_bits, bitorder, next_id, options, tail, segments)
+    return StoredIndex(n_bits, bitorder, next_id, options, tail, segments, _read_note(fields))
+
+
+def _read_note(fields: Fields) -> str:
+    """The note; a manifest without one has no such field."""
+    note = fields.value("note")
+    try:
+        return NO_NOTE if note is None else note_text(note)
+    except (TypeError, ValueError) as error:
+        fields.fail(str(error))
 
 
 def _read_part(fields: Fields, n_bits: int) -> StoredPart:
@@ -334,7 +348,7 @@ def content_from(stored: StoredIndex, read: ArrayReader, folder: Path) -> Conten
         None if tail is None else _part_from(tail, n_bits, read, folder),
         stored.next_id,
     )
-    return Content(stored.n_bits, stored.bitorder, stored.options, state)
+    return Content(stored.n_bits, stored.bitorder, stored.options, state, stored.note)
 
 
 def _part_from(stored: StoredPart, n_bits: int, read: ArrayReader, folder: Path) -> LiveSegment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from bitweigh._storage import Source, vector_files
@@ -29,14 +30,15 @@ class _Blocks:
         return blocks_of(self._vectors, self._ids)
 
 
-def save(state: VectorState, path: str | os.PathLike[str]) -> None:
+def save(state: VectorState, path: str | os.PathLike[str], note: str) -> None:
     """Replace the contents of the folder, atomically."""
     ids = blocks = None
     if state.vectors is not None:
         ids = state.index.ids
         blocks = _Blocks(state.vectors, ids)
     settings = (state.hasher, state.weigher, state.metric, state.rerank, state.seed)
-    vector_files.save(VectorContent(state.index._content(), *settings, ids, blocks), path)
+    codes = replace(state.index._content(), note=note)
+    vector_files.save(VectorContent(codes, *settings, ids, blocks), path)
 
 
 def load(
@@ -48,6 +50,7 @@ def load(
         vector_source.folder.resolve(),
         vector_source.checksum,
         content.codes.state if mapped else None,
+        content.codes.note,
     )
     state = VectorState(
         Index._of(content.codes, source, build),

@@ -87,14 +87,14 @@ class _Run:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def find(self, ids: Ids) -> NDArray[np.int64]:
+    def find(self, ids: Ids, deadline: _core.Deadline | None = None) -> NDArray[np.int64]:
         """The row of each id, -1 for ids that are not in the run."""
         if isinstance(self.ids, range):
             positions = ids - self.ids.start
             present = (positions >= 0) & (positions < len(self.ids))
         else:
             positions = np.empty(len(ids), np.int64)
-            _core.find_sorted(self.ids, ids, positions)
+            _core.find_sorted(self.ids, ids, positions, deadline)
             present = positions >= 0
         if isinstance(self.rows, range):
             return np.where(present, positions + self.rows.start, -1)
@@ -194,12 +194,12 @@ class Vectors:
         """The arrays of the rows, which are numbered across all of them."""
         return self._arrays
 
-    def rows_of(self, ids: Ids) -> NDArray[np.int64]:
+    def rows_of(self, ids: Ids, deadline: _core.Deadline | None = None) -> NDArray[np.int64]:
         """The row of each id, -1 for ids without a vector."""
         rows = np.full(len(ids), -1, dtype=np.int64)
         missing: NDArray[np.int64] | slice = slice(None)
         for run in reversed(self._runs):
-            rows[missing] = run.find(ids[missing])
+            rows[missing] = run.find(ids[missing], deadline)
             missing = np.flatnonzero(rows < 0)
             if not len(missing):
                 break
