@@ -30,9 +30,6 @@ namespace bitweigh {
 
 namespace {
 
-// The bytes that looking up an id counts as towards the next interrupt check.
-constexpr std::size_t lookup_bytes = 8192;
-
 using Masks = Input<std::uint32_t, 1>;
 
 RowMask mask_from(const Masks& masks, std::size_t rows) {
@@ -85,11 +82,11 @@ void locate(const SegmentSetObject& segments, const Ids& wanted,
         throw std::invalid_argument("the arrays do not fit each other");
     }
     run_checked(nullptr, [&](Checkpoint& checkpoint) {
-        for (std::size_t i = 0; i < wanted.shape(0); ++i) {
-            const std::optional<RowLocation> location = segments.set.find(wanted.data()[i]);
-            numbers.data()[i] = location ? static_cast<std::int32_t>(location->segment) : -1;
-            rows.data()[i] = location ? location->row : 0;
-            checkpoint.done(lookup_bytes);
+        const auto locations = segments.set.find_all(span_of(wanted), checkpoint);
+        for (std::size_t i = 0; i < locations.size(); ++i) {
+            const bool found = locations[i].segment != SegmentSet::no_segment;
+            numbers.data()[i] = found ? static_cast<std::int32_t>(locations[i].segment) : -1;
+            rows.data()[i] = locations[i].row;
         }
     });
 }
@@ -120,7 +117,8 @@ SegmentSetObject filtered(const SegmentSetObject& segments, Filter filter) {
 
 SegmentSetObject filtered_by_ids(const SegmentSetObject& segments, const Ids& ids, bool deny) {
     return filtered(segments, [&](Checkpoint& checkpoint) {
-        return segments.set.filtered_by_ids(span_of(ids), kind_of(deny), checkpoint);
+        return segments.set.filtered_by_ids(span_of(ids), kind_of(deny), segments.n_bytes,
+                                            checkpoint);
     });
 }
 
@@ -128,7 +126,8 @@ SegmentSetObject filtered_by_flags(const SegmentSetObject& segments, const Input
                                    bool deny) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(flags.data());
     return filtered(segments, [&](Checkpoint& checkpoint) {
-        return segments.set.filtered_by_flags({bytes, flags.shape(0)}, kind_of(deny), checkpoint);
+        return segments.set.filtered_by_flags({bytes, flags.shape(0)}, kind_of(deny),
+                                              segments.n_bytes, checkpoint);
     });
 }
 
@@ -203,7 +202,9 @@ void bind_segments(nb::module_& m) {
              "Return the set with only these ids allowed, or with them denied.")
         .def("filtered_by_flags", &filtered_by_flags, "flags"_a, "deny"_a,
              "Return the set with only those ids i allowed that have flags[i], or with them "
-             "denied.");
+             "denied.")
+        .def_prop_ro("filter_nbytes",
+                     [](const SegmentSetObject& self) { return self.set.filter_bytes(); });
     m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a.noconvert(),
           "stop"_a.none() = nb::none(),
           "Write the codes of the given rows into codes (len(rows), n_bytes).");

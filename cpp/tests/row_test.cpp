@@ -21,15 +21,16 @@ void check_mask(const RowMask& mask, const std::set<Row>& denied, const char* ki
     CHECK(mask.denied_rows() == denied.size(), kind << ", " << mask.rows() << " rows");
     CHECK(mask.allowed_rows() == mask.rows() - denied.size(), kind);
     bool right = true;
-    std::vector<std::uint32_t> blocks;
+    std::vector<Row> allowed;
     for (std::size_t row = 0; row < mask.rows(); ++row) {
         const bool is_denied = denied.contains(static_cast<Row>(row));
         right &= mask.view().denies(static_cast<Row>(row)) == is_denied;
-        const auto block = static_cast<std::uint32_t>(row / block_rows);
-        if (!is_denied && (blocks.empty() || blocks.back() != block)) blocks.push_back(block);
+        if (!is_denied) allowed.push_back(static_cast<Row>(row));
     }
     CHECK(right, kind << ", " << mask.rows() << " rows");
-    CHECK(mask.allowed_blocks() == blocks, kind << ", " << mask.rows() << " rows");
+    std::vector<Row> visited;
+    mask.visit_allowed([&](Row row) { visited.push_back(row); });
+    CHECK(visited == allowed, kind << ", " << mask.rows() << " rows");
 }
 
 std::vector<Id> ids_of(Rng& rng, std::size_t rows, std::size_t kind) {

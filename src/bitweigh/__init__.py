@@ -2,6 +2,7 @@
 
 from bitweigh import costs, errors, reference, typing
 from bitweigh._index.explain import Explanation, SegmentFacts
+from bitweigh._index.filters import Filter
 from bitweigh._load import load
 from bitweigh._results import Memory, RangeResult, ScoredResult, SearchResult, SearchStats
 from bitweigh._system import Info, __version__, info
@@ -14,6 +15,7 @@ __all__ = [
     "BinaryEmbeddings",
     "CorruptFileError",
     "Explanation",
+    "Filter",
     "Index",
     "Info",
     "LimitError",

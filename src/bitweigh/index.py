@@ -37,7 +37,7 @@ from bitweigh._checks import (
 from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.bands import BandOptions
 from bitweigh._index.explain import Explanation, explanation_of
-from bitweigh._index.filters import as_filter
+from bitweigh._index.filters import Filter, as_filter, segments_of
 from bitweigh._index.policy import SegmentPolicy
 from bitweigh._index.request import Request, in_order, nearest, search_options, within
 from bitweigh._index.state import State
@@ -174,6 +174,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         stats: bool = False,
     ) -> SearchResult:
         """Find the k codes with the smallest distance, exactly.
@@ -191,9 +192,11 @@ class Index:
             How to search; never changes the answer. "auto" probes bands if there are any, and scans
             where that turns out to be cheaper. "probe" never scans segments that have bands.
         allow, deny : integers or booleans (L,), optional
-            Search only these codes, or all but these; give at most one of the two. Integers are
-            ids, and those that are not in the index are ignored. Boolean i stands for id i; ids
-            from L on count as False.
+            Search only these codes, or all but these. Integers are ids, and those that are not in
+            the index are ignored. Boolean i stands for id i; ids from L on count as False.
+        filter : Filter, optional
+            The same as an object for many searches. Give at most one of `allow`, `deny` and
+            `filter`.
         stats : bool
             Whether to count the work of the search in ``result.stats``, a :class:`SearchStats`.
 
@@ -223,7 +226,7 @@ class Index:
         checked = as_query_costs(costs, self._policy.n_bits)
         k = as_k(k)
         options = search_options(method, threads)
-        return nearest(self._request(options, allow, deny), checked, k, stats)
+        return nearest(self._request(options, allow, deny, filter), checked, k, stats)
 
     def search_with_ties(
         self,
@@ -234,6 +237,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         stats: bool = False,
     ) -> RangeResult:
         """Find the k nearest codes and all others at the distance of the k-th.
@@ -258,7 +262,7 @@ class Index:
         """
         checked = as_query_costs(costs, self._policy.n_bits)
         k = as_k(k)
-        request = self._request(search_options(method, threads), allow, deny)
+        request = self._request(search_options(method, threads), allow, deny, filter)
         found = nearest(request, checked, k, stats)
         farthest = found.distances.reshape(-1, k)[:, -1].copy()
         result = within(request, checked, farthest, stats)
@@ -276,6 +280,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         stats: bool = False,
     ) -> RangeResult:
         """Find all codes whose distance is at most `radius`, exactly.
@@ -288,7 +293,7 @@ class Index:
             The largest distance to return, not NaN.
         limit : int, optional
             The most codes allowed for one query. More raise `LimitError`; nothing is cut off.
-        threads, method, allow, deny, stats
+        threads, method, allow, deny, filter, stats
             As in `search`.
 
         Returns
@@ -318,10 +323,15 @@ class Index:
         checked = as_query_costs(costs, self._policy.n_bits)
         radii = as_radii(radius, 1 if checked.ndim == 2 else len(checked))
         options = search_options(method, threads, limit)
-        return within(self._request(options, allow, deny), checked, radii, stats)
+        return within(self._request(options, allow, deny, filter), checked, radii, stats)
 
     def iterate(
-        self, costs: ArrayLike, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None
+        self,
+        costs: ArrayLike,
+        *,
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
     ) -> Iterator[tuple[float, int]]:
         """Iterate over all codes in ascending distance, searching only as far as it is consumed.
 
@@ -331,7 +341,7 @@ class Index:
         ----------
         costs : float32 or float64 (n_bits, 2)
             One query.
-        allow, deny
+        allow, deny, filter
             As in `search`.
 
         Yields
@@ -350,7 +360,7 @@ class Index:
 
         """
         options = search_options(threads=1)
-        return in_order(self._request(options, allow, deny), self._one_query(costs))
+        return in_order(self._request(options, allow, deny, filter), self._one_query(costs))
 
     def search_by_id(
         self,
@@ -363,6 +373,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
     ) -> SearchResult:
         """Find the k codes nearest to codes of the index by weighted Hamming distance.
 
@@ -376,7 +387,7 @@ class Index:
             Cost of each differing bit; 1 by default.
         include_self : bool
             Whether a code counts as its own neighbour.
-        threads, method, allow, deny
+        threads, method, allow, deny, filter
             As in `search`.
 
         Returns
@@ -412,12 +423,47 @@ class Index:
         costs = from_weights(state.codes_of(query_ids, n_bits), weights, bitorder=self.bitorder)
         checked = as_query_costs(costs, n_bits)
         options = search_options(method, threads)
-        request = self._request(options, allow, deny, state)
+        request = self._request(options, allow, deny, filter, state)
         distances, found = nearest(request, checked, k + extra)
         if extra:
             kept = others(found, query_ids)
             distances, found = distances[kept].reshape(-1, k), found[kept].reshape(-1, k)
         return SearchResult(distances[0], found[0]) if single else SearchResult(distances, found)
+
+    def filter(self, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None) -> Filter:
+        """Create a filter for many searches: only these codes, or all but these.
+
+        The answers are those of the same argument of `search`, also after the index has changed.
+        The first search with the filter, and the first after a change, apply it; the searches after
+        that take no time for it.
+
+        Parameters
+        ----------
+        allow, deny : integers or booleans (L,)
+            As in `search`; exactly one of the two.
+
+        Returns
+        -------
+        Filter
+            An argument of the search methods. ``&``, ``|`` and ``~`` combine filters.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.arange(10, dtype=np.uint8).reshape(-1, 1))
+        >>> odd = index.filter(allow=[1, 3, 5, 7, 9])
+        >>> index.remove([1])
+        1
+        >>> zeros = bitweigh.costs.hamming(np.array([0], dtype=np.uint8), 8)
+        >>> index.search(zeros, k=2, filter=odd).ids
+        array([3, 5])
+        >>> index.search(zeros, k=2, filter=odd & index.filter(deny=[3])).ids
+        array([5, 9])
+
+        """
+        return Filter(allow=allow, deny=deny)
 
     def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> Explanation:
         """Search for one query, and report how it was searched and why.
@@ -897,13 +943,12 @@ class Index:
         options: _core.SearchOptions,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         state: State | None = None,
     ) -> Request:
         """The request to search `state`, by default the present one."""
-        segments = (self._state if state is None else state).core
-        row_filter = as_filter(allow, deny)
-        if row_filter is not None:
-            segments = row_filter.applied_to(segments)
+        searched = self._state if state is None else state
+        segments = segments_of(searched, as_filter(allow, deny, filter))
         return Request(self._engine, segments, options)
 
     def _one_query(self, costs: ArrayLike) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ from bitweigh._checks import (
 )
 from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.explain import Explanation
-from bitweigh._index.filters import as_filter
+from bitweigh._index.filters import Filter, as_filter
 from bitweigh._index.request import MAX_LIMIT, nearest, search_options
 from bitweigh._index.request import within as codes_within
 from bitweigh._index.state import State
@@ -397,6 +397,7 @@ class VectorIndex:
         threads: int | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         progress: bool = False,
     ) -> SearchResult:
         """Find the k nearest vectors, by their codes and, with `rerank`, by true distance.
@@ -410,7 +411,7 @@ class VectorIndex:
         rerank_from : int, optional
             With `rerank`: number of nearest codes to rank by true distance, at least k; by default
             ``max(10 * k, 100)``.
-        threads, allow, deny
+        threads, allow, deny, filter
             As in `Index.search`.
         progress : bool
             Show a progress bar; needs rich.
@@ -439,7 +440,7 @@ class VectorIndex:
         n_codes = _n_codes_to_find(state, k, rerank_from)
         distances = np.empty((len(queries), k))
         ids = np.empty((len(queries), k), np.int64)
-        request = state.index._request(search_options(threads=threads), allow, deny)
+        request = state.index._request(search_options(threads=threads), allow, deny, filter)
         with ProgressBar("searching", len(queries), unit="queries", shown=progress) as bar:
             for block, rows, costs in cost_blocks(state, queries):
                 found = nearest(request, costs, n_codes)
@@ -468,6 +469,7 @@ class VectorIndex:
         threads: int | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
     ) -> RangeResult:
         """Find all vectors within a radius, by the same distances as `search`.
 
@@ -485,7 +487,7 @@ class VectorIndex:
         by : "vectors" or "codes", optional
             What the radius is a distance of. By default "vectors" with `rerank`, else "codes";
             "codes" is faster, and always possible.
-        limit, threads, allow, deny
+        limit, threads, allow, deny, filter
             As in `Index.range_search`.
 
         Returns
@@ -514,10 +516,10 @@ class VectorIndex:
         if by == "vectors" and state.vectors is None:
             raise ValueError("by='vectors' needs an index that keeps vectors, created with rerank=")
         if state.vectors is not None and by != "codes":
-            id_filter = as_filter(allow, deny)
+            id_filter = as_filter(allow, deny, filter)
             return within(state, state.vectors, queries, radii, limit, id_filter, threads)
         options = search_options(threads=threads, limit=limit)
-        request = state.index._request(options, allow, deny)
+        request = state.index._request(options, allow, deny, filter)
         found = [
             codes_within(request, costs, radii[block], first=block.start)
             for block, _, costs in cost_blocks(state, queries)
@@ -528,6 +530,23 @@ class VectorIndex:
             np.concatenate([np.empty(0), *(result.distances for result in found)]),
             np.concatenate([np.empty(0, np.int64), *(result.ids for result in found)]),
         )
+
+    def filter(self, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None) -> Filter:
+        """Create a filter for many searches: only these vectors, or all but these.
+
+        It works as that of `Index.filter`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.search(np.ones(4), k=4, filter=index.filter(allow=[2])).ids
+        array([ 2, -1, -1, -1])
+
+        """
+        return Filter(allow=allow, deny=deny)
 
     def costs(self, Q: ArrayLike) -> NDArray[np.float64]:
         """Compute the costs of queries, with which `search` searches the codes.

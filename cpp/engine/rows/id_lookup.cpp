@@ -63,7 +63,30 @@ void sort_by_digits(IdColumn ids, std::size_t rows, Id min_id, std::uint64_t ran
     for (std::size_t i = 0; i < rows; ++i) by_id[i] = entries[i].row;
 }
 
+// Sorting so few ids one by one is faster than counting their digits.
+constexpr std::size_t max_compared_ids = 512;
+
 }  // namespace
+
+std::vector<Id> sorted_distinct(std::span<const Id> ids, Checkpoint& checkpoint) {
+    // A copy first: the caller's array may change at any time.
+    std::vector<Id> sorted(ids.begin(), ids.end());
+    const auto not_below = [](Id a, Id b) { return a >= b; };
+    const bool ascending =
+        std::adjacent_find(sorted.begin(), sorted.end(), not_below) == sorted.end();
+    if (!ascending && (sorted.size() <= max_compared_ids || sorted.size() >= max_segment_rows)) {
+        std::sort(sorted.begin(), sorted.end());
+    } else if (!ascending) {
+        std::vector<Row> order(sorted.size());
+        sort_by_id(sorted.data(), sorted.size(), order.data(), checkpoint);
+        std::vector<Id> unsorted(sorted.size());
+        unsorted.swap(sorted);
+        for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = unsorted[order[i]];
+    }
+    if (!ascending) sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+    sorted.erase(sorted.begin(), std::lower_bound(sorted.begin(), sorted.end(), Id{0}));
+    return sorted;
+}
 
 void sort_by_id(IdColumn ids, std::size_t rows, Row* by_id, Checkpoint& checkpoint) {
     if (rows == 0) return;

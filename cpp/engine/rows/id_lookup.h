@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "engine/parallel.h"
 #include "engine/rows/id_column.h"
@@ -27,8 +29,12 @@ inline std::size_t find_row(IdColumn ids, const Row* by_id, std::size_t rows, Id
     const auto from_zero = static_cast<std::uint64_t>(wanted_id);
     if (is_at(from_zero)) return row_at(from_zero);
     if (rows > 0 && row_at(0) < rows) {
-        const std::uint64_t from_first = from_zero - static_cast<std::uint64_t>(ids[row_at(0)]);
+        const Id first = ids[row_at(0)];
+        const std::uint64_t from_first = from_zero - static_cast<std::uint64_t>(first);
         if (is_at(from_first)) return row_at(from_first);
+        // Other segments have most ids: those beyond this one's are not searched for.
+        if (wanted_id < first) return rows;
+        if (row_at(rows - 1) < rows && wanted_id > ids[row_at(rows - 1)]) return rows;
     }
     while (begin < end) {
         const std::size_t middle = begin + (end - begin) / 2;
@@ -44,6 +50,28 @@ inline std::size_t find_row(IdColumn ids, const Row* by_id, std::size_t rows, Id
     }
     return rows;
 }
+
+// Prefetches what find_row reads for these ids if the segment's ids have no gaps. Many lookups then
+// wait for memory together, not one after the other.
+inline void prefetch_rows(IdColumn ids, const Row* by_id, std::size_t rows,
+                          std::span<const Id> wanted_ids) {
+    if (rows == 0 || ids.is_counted() || (by_id && by_id[0] >= rows)) return;
+    const auto first = static_cast<std::uint64_t>(ids[by_id ? by_id[0] : 0]);
+    const auto visit_positions = [&](auto visit) {
+        for (const Id id : wanted_ids) {
+            const std::uint64_t position = static_cast<std::uint64_t>(id) - first;
+            if (position < rows) visit(position);
+        }
+    };
+    if (by_id) visit_positions([&](std::uint64_t at) { __builtin_prefetch(by_id + at); });
+    visit_positions([&](std::uint64_t at) {
+        const std::size_t row = by_id ? by_id[at] : at;
+        if (row < rows) ids.place(row).prefetch();
+    });
+}
+
+// Returns the ids in ascending order, each once, without negative ones, which no row has.
+std::vector<Id> sorted_distinct(std::span<const Id> ids, Checkpoint& checkpoint);
 
 // Writes the rows in ascending id into `by_id`, rows of equal id in ascending order. No id is
 // negative.
