@@ -30,6 +30,9 @@ namespace bitweigh {
 
 namespace {
 
+// The bytes that looking up an id counts as towards the next interrupt check.
+constexpr std::size_t lookup_bytes = 8192;
+
 using Masks = Input<std::uint32_t, 1>;
 
 RowMask mask_from(const Masks& masks, std::size_t rows) {
@@ -82,11 +85,11 @@ void locate(const SegmentSetObject& segments, const Ids& wanted,
         throw std::invalid_argument("the arrays do not fit each other");
     }
     run_checked(nullptr, [&](Checkpoint& checkpoint) {
-        const auto locations = segments.set.find_all(span_of(wanted), checkpoint);
-        for (std::size_t i = 0; i < locations.size(); ++i) {
-            const bool found = locations[i].segment != SegmentSet::no_segment;
-            numbers.data()[i] = found ? static_cast<std::int32_t>(locations[i].segment) : -1;
-            rows.data()[i] = locations[i].row;
+        for (std::size_t i = 0; i < wanted.shape(0); ++i) {
+            const std::optional<RowLocation> location = segments.set.find(wanted.data()[i]);
+            numbers.data()[i] = location ? static_cast<std::int32_t>(location->segment) : -1;
+            rows.data()[i] = location ? location->row : 0;
+            checkpoint.done(lookup_bytes);
         }
     });
 }

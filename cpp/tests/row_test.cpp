@@ -48,6 +48,31 @@ std::vector<Id> ids_of(Rng& rng, std::size_t rows, std::size_t kind) {
     return ids;
 }
 
+// Looks up ids that are there and others, and compares with looking them up one by one.
+void check_many_lookups(Rng& rng, const std::vector<Id>& ids, const std::vector<Row>& by_id) {
+    for (const std::size_t n : {0ul, 1ul, 63ul, 64ul, 65ul, 200ul, 5000ul}) {
+        std::vector<Id> drawn(n);
+        for (Id& id : drawn) {
+            id = ids[pick(rng, ids.size() - 1)];
+            if (pick(rng, 2) == 0) id += static_cast<Id>(pick(rng, 9)) - 5;
+        }
+        Checkpoint checkpoint = uninterrupted();
+        const std::vector<Id> wanted = sorted_distinct(drawn, checkpoint);
+        std::set<Id> expected(drawn.begin(), drawn.end());
+        std::erase_if(expected, [](Id id) { return id < 0; });
+        CHECK(std::equal(wanted.begin(), wanted.end(), expected.begin(), expected.end()), n);
+        const FoundRows found = find_rows(ids.data(), by_id.data(), ids.size(), wanted, checkpoint);
+        bool right = true;
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            const std::size_t at = i - found.first;  // wraps around before the first
+            const std::size_t row = at < found.rows.size() ? found.rows[at] : ids.size();
+            const std::size_t alone = find_row(ids.data(), by_id.data(), ids.size(), wanted[i]);
+            right &= row == alone;
+        }
+        CHECK(right, n << " ids in " << ids.size() << " rows");
+    }
+}
+
 // Checks all three ways to store ids, from any row on.
 void check_ids_below(Rng& rng, std::size_t n) {
     const std::size_t first = pick(rng, 3);
@@ -142,17 +167,20 @@ void test_id_lookup() {
                 if (kind == 0) right &= find_row(ids.data(), nullptr, rows, ids[row]) == row;
             }
             CHECK(right, rows << " rows, ids of kind " << kind);
+            if (kind != 5) check_many_lookups(rng, ids, by_id);
         }
     }
     // Damaged: rows that do not exist, and ids that are not in order.
+    Checkpoint checkpoint = uninterrupted();
     const std::vector<Id> ids = {-5, Id{1} << 62, 3};
     for (const std::vector<Row>& by_id : {std::vector<Row>{9, 1, 2}, {0, 7, 2}, {2, 1, 0}}) {
         for (const Id id : {Id{0}, Id{3}, (Id{1} << 62) + ((Id{1} << 62) - 1)}) {
             CHECK(find_row(ids.data(), by_id.data(), 3, id) <= 3, id);
+            const FoundRows found = find_rows(ids.data(), by_id.data(), 3, {&id, 1}, checkpoint);
+            for (const Row row : found.rows) CHECK(row == 3 || ids[row] == id, id);
         }
     }
     std::vector<Row> by_id(3);
-    Checkpoint checkpoint = uninterrupted();
     sort_by_id(ids.data(), 3, by_id.data(), checkpoint);
     CHECK((by_id == std::vector<Row>{0, 2, 1}), "a negative id");
     for (int repeat = 0; repeat < 100; ++repeat) check_ids_below(rng, 1 + pick(rng, 31));

@@ -161,9 +161,9 @@ void check_lookups(Rng& rng, const SegmentSet& set, const Model& model) {
 
 // The same in a filtered set, whose rows may be in other places.
 void check_filtered_lookups(Rng& rng, const SegmentSet& set, const Model& model) {
-    const std::vector<Id> ids = draw_ids(rng, model, 30);
     Checkpoint checkpoint = uninterrupted();
-    const std::vector<RowLocation> all = set.find_all(ids, checkpoint);
+    const std::vector<Id> ids = sorted_distinct(draw_ids(rng, model, pick(rng, 300)), checkpoint);
+    const std::vector<RowLocation> all = set.find_ascending(ids, checkpoint);
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const std::optional<RowLocation> found = set.find(ids[i]);
         CHECK(found.has_value() == model.find(ids[i]).has_value(), ids[i]);

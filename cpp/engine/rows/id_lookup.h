@@ -51,24 +51,16 @@ inline std::size_t find_row(IdColumn ids, const Row* by_id, std::size_t rows, Id
     return rows;
 }
 
-// Prefetches what find_row reads for these ids if the segment's ids have no gaps. Many lookups then
-// wait for memory together, not one after the other.
-inline void prefetch_rows(IdColumn ids, const Row* by_id, std::size_t rows,
-                          std::span<const Id> wanted_ids) {
-    if (rows == 0 || ids.is_counted() || (by_id && by_id[0] >= rows)) return;
-    const auto first = static_cast<std::uint64_t>(ids[by_id ? by_id[0] : 0]);
-    const auto visit_positions = [&](auto visit) {
-        for (const Id id : wanted_ids) {
-            const std::uint64_t position = static_cast<std::uint64_t>(id) - first;
-            if (position < rows) visit(position);
-        }
-    };
-    if (by_id) visit_positions([&](std::uint64_t at) { __builtin_prefetch(by_id + at); });
-    visit_positions([&](std::uint64_t at) {
-        const std::size_t row = by_id ? by_id[at] : at;
-        if (row < rows) ids.place(row).prefetch();
-    });
-}
+// The rows of ids that find_rows looked up, from wanted_ids[first] on; the others have none.
+struct FoundRows {
+    std::size_t first = 0;
+    std::vector<Row> rows;  // Row of each id, or the number of rows if there is none.
+};
+
+// Looks up many ids, which must ascend, together, so that they wait for memory at the same time. No
+// two rows have the same id; in a damaged file that breaks this, some may not be found.
+FoundRows find_rows(IdColumn ids, const Row* by_id, std::size_t rows,
+                    std::span<const Id> wanted_ids, Checkpoint& checkpoint);
 
 // Returns the ids in ascending order, each once, without negative ones, which no row has.
 std::vector<Id> sorted_distinct(std::span<const Id> ids, Checkpoint& checkpoint);

@@ -57,23 +57,18 @@ SegmentSet::SegmentSet(std::vector<Member> members)
     }
 }
 
-std::vector<RowLocation> SegmentSet::find_all(std::span<const Id> ids,
-                                              Checkpoint& checkpoint) const {
+std::vector<RowLocation> SegmentSet::find_ascending(std::span<const Id> ids,
+                                                    Checkpoint& checkpoint) const {
     std::vector<RowLocation> locations(ids.size(), {no_segment, 0});
-    for (std::size_t first = 0; first < ids.size(); first += ids_at_once) {
-        const std::size_t n = std::min(ids_at_once, ids.size() - first);
-        for (std::size_t s = 0; s < views_.size(); ++s) {
-            const Segment& view = views_[s];
-            if (n > 1) prefetch_rows(view.ids, view.by_id, view.rows, ids.subspan(first, n));
-            for (std::size_t i = first; i < first + n; ++i) {
-                if (locations[i].segment != no_segment) continue;
-                const std::size_t row = find_row(view.ids, view.by_id, view.rows, ids[i]);
-                if (row < view.rows && !view.mask.denies(static_cast<Row>(row))) {
-                    locations[i] = {s, static_cast<Row>(row)};
-                }
-            }
+    for (std::size_t s = 0; s < views_.size(); ++s) {
+        const Segment& view = views_[s];
+        const FoundRows found = find_rows(view.ids, view.by_id, view.rows, ids, checkpoint);
+        for (std::size_t i = 0; i < found.rows.size(); ++i) {
+            RowLocation& location = locations[found.first + i];
+            const Row row = found.rows[i];
+            if (row >= view.rows || view.mask.denies(row)) continue;
+            if (location.segment == no_segment) location = {s, row};
         }
-        checkpoint.done(n * lookup_bytes);
     }
     return locations;
 }
@@ -104,12 +99,14 @@ RowMask SegmentSet::mask_of(std::size_t segment) const {
 
 Removal SegmentSet::remove(std::span<const Id> ids, Checkpoint& checkpoint) const {
     Removal removal;
-    const std::vector<RowLocation> locations = find_all(ids, checkpoint);
-    const auto missing =
-        std::find_if(locations.begin(), locations.end(),
-                     [](const RowLocation& location) { return location.segment == no_segment; });
-    if (missing != locations.end()) {
-        removal.missing = static_cast<std::size_t>(missing - locations.begin());
+    std::vector<RowLocation> locations;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (const std::optional<RowLocation> location = find(ids[i])) {
+            locations.push_back(*location);
+        } else if (!removal.missing) {
+            removal.missing = i;
+        }
+        checkpoint.done(lookup_bytes);
     }
     const auto rows = by_segment(locations);
     for (std::size_t s = 0; s < rows.size(); ++s) {
@@ -121,7 +118,8 @@ Removal SegmentSet::remove(std::span<const Id> ids, Checkpoint& checkpoint) cons
 SegmentSet SegmentSet::filtered_by_ids(std::span<const Id> ids, FilterKind kind,
                                        std::size_t n_bytes, Checkpoint& checkpoint) const {
     // Sorted ids are looked up faster, and each row must be copied only once.
-    std::vector<RowLocation> locations = find_all(sorted_distinct(ids, checkpoint), checkpoint);
+    std::vector<RowLocation> locations =
+        find_ascending(sorted_distinct(ids, checkpoint), checkpoint);
     const auto rows = by_segment(locations);
     std::vector<Member> members = members_;
     std::vector<RowLocation> few_rows;

@@ -51,9 +51,9 @@ public:
     // The location of the row with this id, if the set has it and allows it.
     std::optional<RowLocation> find(Id id) const;
 
-    // The locations of the rows with these ids; the segment is no_segment where there is none.
+    // The same for many ids, which ascend; the segment is no_segment where there is none.
     static constexpr std::size_t no_segment = std::numeric_limits<std::size_t>::max();
-    std::vector<RowLocation> find_all(std::span<const Id> ids, Checkpoint& checkpoint) const;
+    std::vector<RowLocation> find_ascending(std::span<const Id> ids, Checkpoint& checkpoint) const;
 
     // Computes the masks that deny these ids; the set itself stays as it is. An id may occur twice.
     Removal remove(std::span<const Id> ids, Checkpoint& checkpoint) const;

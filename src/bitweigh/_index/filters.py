@@ -26,10 +26,10 @@ __all__ = ["AnyFilter", "Filter", "as_filter", "ids_among", "segments_of"]
 NamedIds: TypeAlias = Ids | NDArray[np.bool_]
 """A finite set of ids, listed or flagged."""
 
-# A flag takes one byte and an id eight, so the flags of a dense set are smaller than its ids.
+# A flag takes one byte, so the flags of a dense set are smaller than its ids.
 _ID_BYTES = 8
-# Fewer ids are looked up faster than they are turned into flags.
-_MIN_IDS_TO_FLAG = 4096
+# Looking up an id takes about as long as reading the flags of this many rows.
+_FLAGGED_SHARE = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +42,10 @@ class AllowedIds:
 
     def segments_of(self, state: State) -> _core.SegmentSet:
         """The rows of a state that a search may return."""
-        if _is_flags(self.named):
-            return state.core.filtered_by_flags(self.named, self.deny)
-        return state.core.filtered_by_ids(self.named, self.deny)
+        named = _suited(self.named, state.rows)
+        if _is_flags(named):
+            return state.core.filtered_by_flags(named, self.deny)
+        return state.core.filtered_by_ids(named, self.deny)
 
     def among(self, ids: Ids) -> NDArray[np.bool_]:
         """Which of these ids a search may return."""
@@ -53,16 +54,16 @@ class AllowedIds:
 
 
 class Filter:
-    """A set of ids that searches may return, kept for many searches.
+    """The ids that a search may return, kept for many searches; `Index.filter` creates one too.
 
-    `Index.filter` creates it too. Every search method takes it as ``filter=``, with the same answer
-    as the array it was created from, given as ``allow=`` or ``deny=``, at that moment: a filter
-    names ids, not rows, so it works with any index and after any change of it. What it derives from
-    an index is kept until that index changes, which makes the next search with the filter as fast
-    as one without, or faster. It is immutable, and any number of threads may use it.
+    Every search method takes it as ``filter=`` and answers as if it were given the same array as
+    ``allow=`` or ``deny=``. A filter names ids, not rows: it works with any index, and after any
+    change of it. The first search of an index applies the filter to its rows, and later ones take
+    no time for that until the index changes. What was applied is kept as long as both the filter
+    and the index in that state are.
 
-    Filters can be combined: ``a & b`` allows the ids that both allow, ``a | b`` those that one of
-    them allows, ``~a`` all others. Pickling keeps the ids only.
+    A filter never changes, and any number of threads may use it. ``a & b`` allows the ids that both
+    allow, ``a | b`` those that at least one of them allows, and ``~a`` all those that a does not.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ class Filter:
         """Bytes of memory: the ids, and what was derived from the indexes it was last used on.
 
         The ids take 8 bytes each or, where that is less, 1 byte for each number up to the largest.
-        An index adds 1 bit a row or, if at most one row in 16 is allowed, a copy of these rows.
+        An index adds 1 bit a row or, if at most one row in 8 is allowed, a copy of these rows.
         """
         derived = sum(segments.filter_nbytes for segments in list(self._derived.values()))
         return self._allowed.named.nbytes + derived
@@ -204,7 +205,7 @@ def _as_allowed(allow: ArrayLike | None, deny: ArrayLike | None) -> AllowedIds |
     array = as_array(allow if deny is None else deny, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
-    return AllowedIds(_compact(_as_named(array, name)), deny is not None)
+    return AllowedIds(_as_named(array, name), deny is not None)
 
 
 def _as_named(array: NDArray[Any], name: str) -> NamedIds:
@@ -224,20 +225,25 @@ def _is_flags(named: NamedIds) -> TypeIs[NDArray[np.bool_]]:
     return named.dtype.kind == "b"
 
 
-def _compact(named: NamedIds) -> NamedIds:
-    """The same ids listed or flagged, whichever is smaller and so faster to apply."""
+def _suited(named: NamedIds, n_rows: int) -> NamedIds:
+    """The same ids, listed or flagged, whichever is applied faster to so many rows."""
     if _is_flags(named):
-        few = np.count_nonzero(named) * _ID_BYTES < len(named)
+        few = np.count_nonzero(named) * _FLAGGED_SHARE <= n_rows
         return np.flatnonzero(named) if few else named
-    if len(named) < _MIN_IDS_TO_FLAG:
-        return named
-    if named.min() < 0:
-        named = named[named >= 0]
-    largest = int(named.max(initial=-1))
-    if largest >= len(named) * _ID_BYTES:
+    return named if len(named) * _FLAGGED_SHARE <= n_rows else _compact(named)
+
+
+def _compact(named: NamedIds) -> NamedIds:
+    """The same ids, listed or flagged, whichever is smaller."""
+    if _is_flags(named):
+        smaller = np.count_nonzero(named) * _ID_BYTES < len(named)
+        return np.flatnonzero(named) if smaller else named
+    ids = named[named >= 0]
+    largest = int(ids.max(initial=-1))
+    if largest >= len(ids) * _ID_BYTES:
         return named
     flags = np.zeros(largest + 1, np.bool_)
-    flags[named] = True
+    flags[ids] = True
     return flags
 
 
