@@ -7,7 +7,7 @@ import pickle
 import threading
 import weakref
 from collections.abc import Callable
-from itertools import islice
+from itertools import combinations, islice, product
 
 import numpy as np
 import pytest
@@ -55,8 +55,8 @@ def test_a_search_with_a_filter_equals_one_with_its_argument(
 ) -> None:
     rng = np.random.default_rng(seed)
     index = setting.index(case)
-    removed_some(index, rng)
     given_as = argument(rng, index.ids, share)
+    removed_some(index, rng)
     kept = index.filter(**given_as)
     keep = np.isin(index.ids, named_by(given_as)) == ("allow" in given_as)
     live = index.ids[keep]
@@ -81,8 +81,8 @@ def test_every_search_method_takes_a_filter(
 ) -> None:
     rng = np.random.default_rng(seed)
     index = setting.index(case)
-    removed_some(index, rng)
     given_as = argument(rng, index.ids, share)
+    removed_some(index, rng)
     kept = index.filter(**given_as)
     costs = case.costs.reshape(-1, case.n_bits, 2)
     if len(costs) == 0 or len(index) == 0:
@@ -170,6 +170,23 @@ def test_combined_filters_are_combined_sets(
             combined, expected = ~combined, set(everything.tolist()) - expected
         found = index.search(costs, len(everything), filter=combined).ids
         assert found[found >= 0].tolist() == sorted(expected)
+
+
+def test_small_filters_are_combined_as_small_sets() -> None:
+    # Sets of few and of large ids are kept as ids, others as flags.
+    everything = [0, 1, 2, 30, 31]
+    index = Index(8)
+    index.add(np.zeros((5, 1), np.uint8), everything)
+    subsets = [list(chosen) for n in range(6) for chosen in combinations(everything, n)]
+    drawn = [(Filter(allow=chosen), set(chosen)) for chosen in subsets]
+    drawn += [(Filter(deny=chosen), set(everything) - set(chosen)) for chosen in subsets]
+    for (first, first_ids), (second, second_ids) in product(drawn, drawn):
+        for combined, expected in (
+            (first & second, first_ids & second_ids),
+            (first | second, first_ids | second_ids),
+        ):
+            found = index.search(np.zeros((8, 2)), 5, filter=combined).ids
+            assert found[found >= 0].tolist() == sorted(expected)
 
 
 def random_index(n: int = 40_000) -> tuple[Index, NDArray[np.float64]]:
@@ -283,7 +300,7 @@ def test_the_memory_of_a_filter_counts_ids_and_what_was_derived() -> None:
 
 def test_later_changes_of_the_array_do_not_change_the_filter() -> None:
     index, _ = random_index(100)
-    for array in (np.array([3, 4]), np.arange(10) == 3):
+    for array in (np.array([3, 40]), np.arange(10) == 3, np.arange(10) >= 3):
         kept = index.filter(allow=array)
         array[:] = 0
         assert index.search(np.zeros((64, 2)), 1, filter=kept).ids.tolist() == [3]

@@ -79,8 +79,8 @@ inline constexpr std::size_t probe_bytes = std::size_t{512} << 10;
 inline constexpr std::size_t tasks_per_thread = 4;
 
 // If a filter allows at most one row of a segment in this many, these rows are copied, and only the
-// copies are read. With one in 10 of 1 M rows of 64 bits a search takes 35 us, and 150 us by bands
-// and a mask; with one in 2 it would take 170 us, and 40 us. Copying takes 30 ns a row.
+// copies are read. With one in 10 of 1 M rows of 64 bits a search takes 50 us, and 150 us by bands
+// and a mask; with one in 2 it would take 170 us, and 45 us. Copying takes 30 ns a row.
 inline constexpr std::size_t gathered_filter_ratio = 8;
 // Ids that are looked up together, so that the places where they are found are prefetched.
 inline constexpr std::size_t ids_at_once = 64;
