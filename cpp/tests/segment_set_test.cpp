@@ -162,7 +162,7 @@ void check_lookups(Rng& rng, const SegmentSet& set, const Model& model) {
 // The same in a filtered set, whose rows may be in other places.
 void check_filtered_lookups(Rng& rng, const SegmentSet& set, const Model& model) {
     Checkpoint checkpoint = uninterrupted();
-    const std::vector<Id> ids = sorted_distinct(draw_ids(rng, model, pick(rng, 300)), checkpoint);
+    const std::vector<Id> ids = sorted_distinct(draw_ids(rng, model, pick(rng, 300)));
     const std::vector<RowLocation> all = set.find_ascending(ids, checkpoint);
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const std::optional<RowLocation> found = set.find(ids[i]);

@@ -116,9 +116,6 @@ void find_positions(const AscendingIds& ids, std::size_t begin, std::size_t end,
     }
 }
 
-// Sorting so few ids one by one is faster than counting their digits.
-constexpr std::size_t max_compared_ids = 512;
-
 }  // namespace
 
 FoundRows find_rows(IdColumn column, const Row* by_id, std::size_t rows,
@@ -167,22 +164,11 @@ FoundRows find_rows(IdColumn column, const Row* by_id, std::size_t rows,
     return found;
 }
 
-std::vector<Id> sorted_distinct(std::span<const Id> ids, Checkpoint& checkpoint) {
+std::vector<Id> sorted_distinct(std::span<const Id> ids) {
     // A copy first: the caller's array may change at any time.
     std::vector<Id> sorted(ids.begin(), ids.end());
-    const auto not_below = [](Id a, Id b) { return a >= b; };
-    const bool ascending =
-        std::adjacent_find(sorted.begin(), sorted.end(), not_below) == sorted.end();
-    if (!ascending && (sorted.size() <= max_compared_ids || sorted.size() >= max_segment_rows)) {
-        std::sort(sorted.begin(), sorted.end());
-    } else if (!ascending) {
-        std::vector<Row> order(sorted.size());
-        sort_by_id(sorted.data(), sorted.size(), order.data(), checkpoint);
-        std::vector<Id> unsorted(sorted.size());
-        unsorted.swap(sorted);
-        for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = unsorted[order[i]];
-    }
-    if (!ascending) sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+    if (!std::is_sorted(sorted.begin(), sorted.end())) std::sort(sorted.begin(), sorted.end());
+    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
     sorted.erase(sorted.begin(), std::lower_bound(sorted.begin(), sorted.end(), Id{0}));
     return sorted;
 }

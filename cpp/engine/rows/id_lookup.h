@@ -63,7 +63,7 @@ FoundRows find_rows(IdColumn ids, const Row* by_id, std::size_t rows,
                     std::span<const Id> wanted_ids, Checkpoint& checkpoint);
 
 // Returns the ids in ascending order, each once, without negative ones, which no row has.
-std::vector<Id> sorted_distinct(std::span<const Id> ids, Checkpoint& checkpoint);
+std::vector<Id> sorted_distinct(std::span<const Id> ids);
 
 // Writes the rows in ascending id into `by_id`, rows of equal id in ascending order. No id is
 // negative.

@@ -118,8 +118,7 @@ Removal SegmentSet::remove(std::span<const Id> ids, Checkpoint& checkpoint) cons
 SegmentSet SegmentSet::filtered_by_ids(std::span<const Id> ids, FilterKind kind,
                                        std::size_t n_bytes, Checkpoint& checkpoint) const {
     // Sorted ids are looked up faster, and each row must be copied only once.
-    std::vector<RowLocation> locations =
-        find_ascending(sorted_distinct(ids, checkpoint), checkpoint);
+    std::vector<RowLocation> locations = find_ascending(sorted_distinct(ids), checkpoint);
     const auto rows = by_segment(locations);
     std::vector<Member> members = members_;
     std::vector<RowLocation> few_rows;
