@@ -78,7 +78,6 @@ public:
     }
     Id operator[](std::size_t position) const { return ids_[row_at(position)]; }
     Id of_row(std::size_t row) const { return ids_[row]; }
-    std::size_t size() const { return rows_; }
     // Whether the ids have no gaps, so that each determines its position.
     bool are_dense() const { return offset_of((*this)[0], (*this)[rows_ - 1]) == rows_ - 1; }
 
