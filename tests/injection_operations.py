@@ -72,6 +72,8 @@ def _iterate(index: bitweigh.Index, rng: Rng) -> Callable[[], object]:
 
 def _filtered(index: bitweigh.Index, rng: Rng) -> Callable[[], object]:
     costs, ids = costs_for(rng, 2), rng.permutation(90)[:30]
+    if rng.random() < 0.3:
+        return lambda: index.search(costs, 4, filter=index.filter(allow=ids[:3]))
     if rng.random() < 0.5:
         return lambda: index.search(costs, 4, allow=ids)
     return lambda: index.search(costs, 4, deny=ids)

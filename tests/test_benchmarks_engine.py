@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.engine import clock, growth, hard, paper, variants
+from benchmarks.engine import clock, filters, growth, hard, paper
 from benchmarks.engine.__main__ import SECTIONS
+from benchmarks.engine.filters import CallFigures, FilterFigures, ShareFigures
 from benchmarks.engine.growth import GrowthFigures, Size
 from benchmarks.engine.hard import Comparison, HardFigures
 from benchmarks.engine.paper import PaperFigures
@@ -168,11 +169,44 @@ def test_the_tables_of_hard_data_have_a_row_for_each_set() -> None:
     assert [line[0] for line in lines].count("skewed bits") == len(hard._CALLS)
 
 
-@pytest.mark.parametrize("share", [0.0001, 0.01, 0.5, 0.99])
-def test_filters_allow_the_share_that_they_say(share: float) -> None:
-    allow = variants.allowed(20_000, share)
-    named = np.flatnonzero(allow) if allow.dtype == np.bool_ else np.unique(allow)
-    assert len(named) == round(share * 20_000)
+@pytest.mark.parametrize("count", [0, 2, 10_000, 20_000])
+def test_filters_allow_as_many_ids_as_they_say(count: int) -> None:
+    allow = filters.drawn(20_000, count)
+    assert len(np.unique(allow)) == count
+    assert ((allow >= 0) & (allow < 20_000)).all()
+
+
+def test_the_best_round_of_each_query_counts() -> None:
+    assert clock.fastest(np.array([[1.0, 9.0], [5.0, 3.0]])) == 2.0
+
+
+def test_the_table_of_filters_has_the_ratios() -> None:
+    figures = FilterFigures(
+        rows=1000,
+        n_bits=64,
+        calls=[
+            CallFigures(
+                data="mixture", what="100 ids, kept", us=10.0, beyond_us=2.5, unfiltered_us=40.0
+            )
+        ],
+        shares=[
+            ShareFigures(
+                data="random",
+                share=0.5,
+                auto_us=20.0,
+                scan_us=40.0,
+                unfiltered_us=30.0,
+                nbytes=126_000,
+            )
+        ],
+    )
+    calls, shares = (
+        cells(line)
+        for line in filters.markdown(figures).splitlines()
+        if "mixture" in line or "random" in line
+    )
+    assert calls == ["mixture", "100 ids, kept", "10.0", "2.50", "40.0", "0.25"]
+    assert shares == ["random", "50 %", "20.0", "40.0", "0.50", "30.0", "1.5", "126,000"]
 
 
 @pytest.mark.parametrize("name", SECTIONS)

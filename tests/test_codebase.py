@@ -70,6 +70,7 @@ CPP_LAYERS = [
         "engine/probe/band_table",
         "engine/probe/band_query",
     },
+    {"engine/rows/gathered_rows"},
     {"engine/rows/segment_set"},
     {"engine/scan/kernels"},
     {"engine/scan/scan_loop"},

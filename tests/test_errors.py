@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bitweigh
-from bitweigh import costs, paper, reference
+from bitweigh import Filter, costs, paper, reference
 
 U8 = np.uint8
 Index = bitweigh.Index
@@ -155,6 +155,22 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: filled().iterate(np.ones((2, 12, 2))), ValueError, "one query"),
     "allow and deny": (
         lambda: filled().search(GOOD, 1, allow=[1], deny=[2]), ValueError, "allow= or deny="),
+    "allow and filter": (
+        lambda: filled().search(GOOD, 1, allow=[1], filter=Filter(deny=[2])), ValueError,
+        "allow=, deny= or filter=, only one"),
+    "deny and filter": (
+        lambda: filled().iterate(GOOD, deny=[1], filter=Filter(deny=[2])), ValueError,
+        "allow=, deny= or filter=, only one"),
+    "filter of ids": (
+        lambda: filled().search(GOOD, 1, filter=[1]), TypeError,
+        "filter must be a bitweigh.Filter, got list; give ids or booleans as allow= or deny="),
+    "filter of nothing": (lambda: filled().filter(), ValueError, "give allow= or deny="),
+    "filter of both": (
+        lambda: Filter(allow=[1], deny=[2]), ValueError, "give allow= or deny=, not both"),
+    "filter of floats": (
+        lambda: Filter(deny=[1.0]), TypeError, "deny must be ids or booleans, got float64"),
+    "filter and ids": (lambda: Filter(allow=[1]) & [2], TypeError, "unsupported operand"),
+    "filter or ids": (lambda: [2] | Filter(allow=[1]), TypeError, "unsupported operand"),
     "allow floats": (
         lambda: filled().search(GOOD, 1, allow=[1.0]), TypeError, "allow must be ids or booleans"),
     "deny a table": (

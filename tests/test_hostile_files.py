@@ -50,6 +50,9 @@ def exercise(index: bitweigh.Index) -> None:
         index.range_search(costs, 0.0, method=method)
     index.search(costs, 3, allow=np.ones(50, dtype=np.bool_))
     index.search(costs, 3, deny=[1, 2**40 + 1])
+    index.search(costs, 3, allow=[1, 5, 2**40, 2**40 + 1])
+    index.search(costs, 300, allow=np.arange(2**40, 2**40 + 300))
+    index.search(costs, 300, filter=index.filter(deny=np.arange(300)))
     ids = index.ids
     index.contains([0, 1, 2**40, 2**62])
     known = ids[(ids >= 0)][:3]

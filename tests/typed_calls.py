@@ -27,6 +27,10 @@ def of_codes(index: bitweigh.Index, flag: bool, method: Method, kind: FrameKind)
     assert_type(index.contributions(COSTS, [1]), NDArray[np.float64])
     assert_type(index.note, dict[str, Any])
     assert_type(index.explain(COSTS, 3), Explanation)
+    kept = index.filter(allow=[1, 2])
+    assert_type(kept & ~kept | kept, bitweigh.Filter)
+    assert_type(index.search(COSTS, 3, filter=kept), SearchResult)
+    assert_type(index.range_search(COSTS, 1.0, filter=kept), RangeResult)
     index.build(rebuild=flag)
     _, ids = index.search(COSTS, 3)
     assert_type(ids.ndim, int)
@@ -34,6 +38,7 @@ def of_codes(index: bitweigh.Index, flag: bool, method: Method, kind: FrameKind)
 
 def of_vectors(index: VectorIndex, flag: bool) -> None:
     assert_type(index.search(COSTS, 3, progress=flag), SearchResult)
+    assert_type(index.search(COSTS, 3, filter=index.filter(deny=[1])), SearchResult)
     assert_type(index.index, bitweigh.Index)
     assert_type(index.range_search(COSTS, 1.0, by="codes"), RangeResult)
     assert_type(index.explain(COSTS[0], 3, rerank_from=10), Explanation)
@@ -42,6 +47,7 @@ def of_vectors(index: VectorIndex, flag: bool) -> None:
 
 def of_embeddings(embeddings: bitweigh.BinaryEmbeddings, flag: bool) -> None:
     assert_type(embeddings.search(COSTS, 3, signed=flag), ScoredResult)
+    assert_type(embeddings.search(COSTS, 3, filter=embeddings.filter(deny=[1])), ScoredResult)
     assert_type(embeddings.search(COSTS, 3).to_frame(), Any)
 
 

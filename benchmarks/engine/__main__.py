@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import machine, report
-from benchmarks.engine import calls, growth, hard, life, paper, variants
+from benchmarks.engine import calls, filters, growth, hard, life, paper, variants
 from benchmarks.engine.sections import Display, Report, Settings
 
 SECTIONS: dict[str, Callable[[Settings, Display], Report]] = {
@@ -20,6 +20,7 @@ SECTIONS: dict[str, Callable[[Settings, Display], Report]] = {
     "growth": growth.run,
     "calls": calls.run,
     "variants": variants.run,
+    "filters": filters.run,
     "life": life.run,
 }
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TypeAlias, TypedDict, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 import bitweigh
 from benchmarks.engine.sections import Costs
@@ -26,6 +26,7 @@ __all__ = [
     "Times",
     "Turn",
     "engine_turn",
+    "fastest",
     "spread_of",
     "take_turns",
     "typical",
@@ -58,14 +59,14 @@ def engine_turn(
     costs: Costs,
     k: int,
     method: Method = "auto",
-    allow: ArrayLike | None = None,
+    kept: bitweigh.Filter | None = None,
 ) -> Turn:
     """Return a turn of single-query searches, each timed by the engine."""
 
     def turn() -> Times:
-        index.search(costs[-1], k, threads=1, method=method, allow=allow)
+        index.search(costs[-1], k, threads=1, method=method, filter=kept)
         found = (
-            index.search(query, k, threads=1, method=method, allow=allow, stats=True)
+            index.search(query, k, threads=1, method=method, filter=kept, stats=True)
             for query in costs
         )
         return np.array([nanoseconds(result) for result in found]) / 1e3
@@ -122,6 +123,11 @@ def _on_one_cpu() -> Iterator[None]:
 def typical(times: Times) -> float:
     """Return the mean over the queries of each query's median over the rounds."""
     return float(np.median(times, axis=0).mean())
+
+
+def fastest(times: Times) -> float:
+    """Return the mean over the queries of each query's best round."""
+    return float(times.min(axis=0).mean())
 
 
 def spread_of(values: Times) -> Spread:

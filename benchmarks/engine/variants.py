@@ -1,35 +1,25 @@
-"""Other kinds of searches compared with plain search: iterating, a radius, filters."""
+"""Other kinds of searches compared with plain search: iterating, a radius."""
 
 from __future__ import annotations
 
 from itertools import islice
 from typing import TypedDict
 
-import numpy as np
-from numpy.typing import NDArray
-
 import bitweigh
 from benchmarks import report
 from benchmarks.data import Kind
-from benchmarks.engine.clock import Turn, engine_turn, take_turns, typical, wall_turn
+from benchmarks.engine.clock import Turn, take_turns, typical, wall_turn
 from benchmarks.engine.sections import Costs, Display, Report, Settings, indexed, load
 from bitweigh_experiments.reproduce.formats import three_digits
 
-__all__ = ["FilterFigures", "VariantFigures", "WallFigures", "markdown", "run"]
+__all__ = ["VariantFigures", "WallFigures", "markdown", "run"]
 
 ROWS = 1_000_000
 N_BITS = 64
 SETS: tuple[Kind, ...] = ("mixture", "random")
 ITERATED = 10
 KS = (1, 10, 100)
-FILTERED_K = 10
-SHARES = (0.0001, 0.01, 0.5, 0.99)
-# Up to this share of rows a filter lists ids; above it, it has a flag per id.
-_NAMED_SHARE = 0.1
 N_QUERIES = 200
-# Fewer queries: building the filter takes longer than most of the searches.
-N_FILTERED = 50
-_SEED = 11
 
 
 class WallFigures(TypedDict):
@@ -41,32 +31,17 @@ class WallFigures(TypedDict):
     search_us: float
 
 
-class FilterFigures(TypedDict):
-    """Times with a share of the rows allowed, by the engine's clock unless noted."""
-
-    data: str
-    share: float
-    auto_us: float
-    scan_us: float
-    """A scan with the same filter."""
-    unfiltered_us: float
-    """A scan without filter."""
-    call_us: float
-    """The whole call by wall clock; most of it builds the filter from ids or flags."""
-
-
 class VariantFigures(TypedDict):
     """All figures of this section."""
 
     rows: int
     n_bits: int
     asked: list[WallFigures]
-    filters: list[FilterFigures]
 
 
 def run(settings: Settings, display: Display) -> Report:
     """Measure both sets."""
-    figures = VariantFigures(rows=0, n_bits=N_BITS, asked=[], filters=[])
+    figures = VariantFigures(rows=0, n_bits=N_BITS, asked=[])
     for kind in SETS:
         codes, costs = load(kind, ROWS, N_BITS, settings, display)
         figures["rows"] = len(codes)
@@ -77,10 +52,6 @@ def run(settings: Settings, display: Display) -> Report:
         figures["asked"].append(_iterated(kind, index, queries, settings.rounds))
         for k in KS:
             figures["asked"].append(_within(kind, index, queries, k, settings.rounds))
-        for share in SHARES:
-            display.doing(f"variants, {kind}: {share:.2%} allowed")
-            filtered = _filtered(kind, index, costs[:N_FILTERED], share, settings.rounds)
-            figures["filters"].append(filtered)
     return Report(figures, markdown(figures))
 
 
@@ -108,41 +79,8 @@ def _search_turn(index: bitweigh.Index, costs: Costs, k: int) -> Turn:
     return wall_turn(lambda q: index.search(costs[q], k, threads=1), len(costs))
 
 
-def _filtered(
-    kind: Kind, index: bitweigh.Index, costs: Costs, share: float, rounds: int
-) -> FilterFigures:
-    allow = allowed(len(index), share)
-    turns = {
-        "auto": engine_turn(index, costs, FILTERED_K, allow=allow),
-        "scan": engine_turn(index, costs, FILTERED_K, "scan", allow),
-        "unfiltered": engine_turn(index, costs, FILTERED_K, "scan"),
-        "call": wall_turn(
-            lambda q: index.search(costs[q], FILTERED_K, threads=1, allow=allow), len(costs)
-        ),
-    }
-    us = {name: typical(times) for name, times in take_turns(turns, rounds).items()}
-    return FilterFigures(
-        data=kind,
-        share=share,
-        auto_us=us["auto"],
-        scan_us=us["scan"],
-        unfiltered_us=us["unfiltered"],
-        call_us=us["call"],
-    )
-
-
-def allowed(n: int, share: float) -> NDArray[np.int64] | NDArray[np.bool_]:
-    """Draw a share of the ids 0 to n - 1 uniformly, at least one."""
-    ids = np.random.default_rng(_SEED).choice(n, max(1, round(share * n)), replace=False)
-    if share <= _NAMED_SHARE:
-        return ids
-    flags = np.zeros(n, dtype=np.bool_)
-    flags[ids] = True
-    return flags
-
-
 def markdown(figures: VariantFigures) -> str:
-    """Return a table of wall-clock times, and one of filters."""
+    """Return a table of wall-clock times."""
     wall_rows = [
         [
             entry["data"],
@@ -153,36 +91,9 @@ def markdown(figures: VariantFigures) -> str:
         ]
         for entry in figures["asked"]
     ]
-    filters = [
-        [
-            entry["data"],
-            f"{100 * entry['share']:g} %",
-            three_digits(entry["auto_us"]),
-            three_digits(entry["scan_us"]),
-            f"{entry['auto_us'] / entry['scan_us']:.2f}",
-            three_digits(entry["unfiltered_us"]),
-            f"{entry['unfiltered_us'] / entry['auto_us']:.1f}",
-            three_digits(entry["call_us"]),
-        ]
-        for entry in figures["filters"]
-    ]
     return "\n\n".join(
         [
             f"{figures['rows']:,} codes of {figures['n_bits']} bits, by wall clock:",
             report.table(["data", "asked", "us", "search, us", "ratio"], wall_rows),
-            f"Filters, k = {FILTERED_K}:",
-            report.table(
-                [
-                    "data",
-                    "allowed",
-                    "auto, us",
-                    "scan, us",
-                    "auto / scan",
-                    "unfiltered scan, us",
-                    "unfiltered scan / auto",
-                    "whole call, us",
-                ],
-                filters,
-            ),
         ]
     )

@@ -123,7 +123,8 @@ SegmentSetObject filtered(const SegmentSetObject& segments, const Deadline* dead
 SegmentSetObject filtered_by_ids(const SegmentSetObject& segments, const Ids& ids, bool deny,
                                  const Deadline* deadline) {
     return filtered(segments, deadline, [&](Checkpoint& checkpoint) {
-        return segments.set.filtered_by_ids(span_of(ids), kind_of(deny), checkpoint);
+        return segments.set.filtered_by_ids(span_of(ids), kind_of(deny), segments.n_bytes,
+                                            checkpoint);
     });
 }
 
@@ -131,7 +132,8 @@ SegmentSetObject filtered_by_flags(const SegmentSetObject& segments, const Input
                                    bool deny, const Deadline* deadline) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(flags.data());
     return filtered(segments, deadline, [&](Checkpoint& checkpoint) {
-        return segments.set.filtered_by_flags({bytes, flags.shape(0)}, kind_of(deny), checkpoint);
+        return segments.set.filtered_by_flags({bytes, flags.shape(0)}, kind_of(deny),
+                                              segments.n_bytes, checkpoint);
     });
 }
 
@@ -208,7 +210,9 @@ void bind_segments(nb::module_& m) {
         .def("filtered_by_flags", &filtered_by_flags, "flags"_a, "deny"_a,
              "deadline"_a.none() = nb::none(),
              "Return the set with only those ids i allowed that have flags[i], or with them "
-             "denied.");
+             "denied.")
+        .def_prop_ro("filter_nbytes",
+                     [](const SegmentSetObject& self) { return self.set.filter_bytes(); });
     m.def("unpack_rows", &unpack, "segment"_a, "rows"_a, "codes"_a.noconvert(),
           "stop"_a.none() = nb::none(),
           "Write the codes of the given rows into codes (len(rows), n_bytes).");

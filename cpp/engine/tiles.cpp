@@ -189,14 +189,6 @@ private:
         std::size_t blocks_scanned = 0;
         line_.visit(begin, end, [&](const Segment& segment, std::size_t from, std::size_t to) {
             const auto s = static_cast<std::size_t>(&segment - request_.segments.data());
-            if (segment.allowed_blocks.data() != nullptr) {
-                for (std::size_t i = 0; i < scans.size(); ++i) {
-                    if (!to_scan(queries[i], s)) continue;
-                    scans[i].scan_allowed(segment, from, to, checkpoint);
-                    if (request_.radii) check_limit(queries[i], scans[i].kept());
-                }
-                return;
-            }
             while (from < to) {
                 const std::size_t growing =
                     std::max(first_chunk_blocks, blocks_scanned / chunk_growth);

@@ -21,15 +21,16 @@ void check_mask(const RowMask& mask, const std::set<Row>& denied, const char* ki
     CHECK(mask.denied_rows() == denied.size(), kind << ", " << mask.rows() << " rows");
     CHECK(mask.allowed_rows() == mask.rows() - denied.size(), kind);
     bool right = true;
-    std::vector<std::uint32_t> blocks;
+    std::vector<Row> allowed;
     for (std::size_t row = 0; row < mask.rows(); ++row) {
         const bool is_denied = denied.contains(static_cast<Row>(row));
         right &= mask.view().denies(static_cast<Row>(row)) == is_denied;
-        const auto block = static_cast<std::uint32_t>(row / block_rows);
-        if (!is_denied && (blocks.empty() || blocks.back() != block)) blocks.push_back(block);
+        if (!is_denied) allowed.push_back(static_cast<Row>(row));
     }
     CHECK(right, kind << ", " << mask.rows() << " rows");
-    CHECK(mask.allowed_blocks() == blocks, kind << ", " << mask.rows() << " rows");
+    std::vector<Row> visited;
+    mask.visit_allowed([&](Row row) { visited.push_back(row); });
+    CHECK(visited == allowed, kind << ", " << mask.rows() << " rows");
 }
 
 std::vector<Id> ids_of(Rng& rng, std::size_t rows, std::size_t kind) {
@@ -45,6 +46,31 @@ std::vector<Id> ids_of(Rng& rng, std::size_t rows, std::size_t kind) {
     }
     if (kind == 5 && rows > 1) ids[0] = ids[1];  // a duplicate, and a gap
     return ids;
+}
+
+// Looks up ids that are there and others, and compares with looking them up one by one.
+void check_many_lookups(Rng& rng, const std::vector<Id>& ids, const std::vector<Row>& by_id) {
+    for (const std::size_t n : {0ul, 1ul, 63ul, 64ul, 65ul, 200ul, 5000ul}) {
+        std::vector<Id> drawn(n);
+        for (Id& id : drawn) {
+            id = ids[pick(rng, ids.size() - 1)];
+            if (pick(rng, 2) == 0) id += static_cast<Id>(pick(rng, 9)) - 5;
+        }
+        Checkpoint checkpoint = uninterrupted();
+        const std::vector<Id> wanted = sorted_distinct(drawn);
+        std::set<Id> expected(drawn.begin(), drawn.end());
+        std::erase_if(expected, [](Id id) { return id < 0; });
+        CHECK(std::equal(wanted.begin(), wanted.end(), expected.begin(), expected.end()), n);
+        const FoundRows found = find_rows(ids.data(), by_id.data(), ids.size(), wanted, checkpoint);
+        bool right = true;
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            const std::size_t at = i - found.first;  // wraps around before the first
+            const std::size_t row = at < found.rows.size() ? found.rows[at] : ids.size();
+            const std::size_t alone = find_row(ids.data(), by_id.data(), ids.size(), wanted[i]);
+            right &= row == alone;
+        }
+        CHECK(right, n << " ids in " << ids.size() << " rows");
+    }
 }
 
 // Checks all three ways to store ids, from any row on.
@@ -141,17 +167,20 @@ void test_id_lookup() {
                 if (kind == 0) right &= find_row(ids.data(), nullptr, rows, ids[row]) == row;
             }
             CHECK(right, rows << " rows, ids of kind " << kind);
+            if (kind != 5) check_many_lookups(rng, ids, by_id);
         }
     }
     // Damaged: rows that do not exist, and ids that are not in order.
+    Checkpoint checkpoint = uninterrupted();
     const std::vector<Id> ids = {-5, Id{1} << 62, 3};
     for (const std::vector<Row>& by_id : {std::vector<Row>{9, 1, 2}, {0, 7, 2}, {2, 1, 0}}) {
         for (const Id id : {Id{0}, Id{3}, (Id{1} << 62) + ((Id{1} << 62) - 1)}) {
             CHECK(find_row(ids.data(), by_id.data(), 3, id) <= 3, id);
+            const FoundRows found = find_rows(ids.data(), by_id.data(), 3, {&id, 1}, checkpoint);
+            for (const Row row : found.rows) CHECK(row == 3 || ids[row] == id, id);
         }
     }
     std::vector<Row> by_id(3);
-    Checkpoint checkpoint = uninterrupted();
     sort_by_id(ids.data(), 3, by_id.data(), checkpoint);
     CHECK((by_id == std::vector<Row>{0, 2, 1}), "a negative id");
     for (int repeat = 0; repeat < 100; ++repeat) check_ids_below(rng, 1 + pick(rng, 31));

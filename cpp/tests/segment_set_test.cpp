@@ -4,14 +4,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "engine/rows/bits.h"
+#include "engine/rows/id_lookup.h"
 #include "engine/tuning.h"
 #include "tests/banded_segment.h"
 #include "tests/check.h"
@@ -88,11 +92,11 @@ std::vector<Id> draw_ids(Rng& rng, const Model& model, std::size_t n) {
 }
 
 // Whether exactly the rows of the model are allowed, by every member of the set that shows it.
-bool is_right(const SegmentSet& set, const Model& model) {
-    if (set.segments().size() != model.ids.size()) return false;
+bool is_right(std::span<const Segment> segments, const Model& model) {
+    if (segments.size() != model.ids.size()) return false;
     bool right = true;
     for (std::size_t s = 0; s < model.ids.size(); ++s) {
-        const Segment& view = set.segments()[s];
+        const Segment& view = segments[s];
         std::size_t denied = 0;
         for (std::size_t row = 0; row < model.ids[s].size(); ++row) {
             const bool is_denied = model.ids[s][row] < 0;
@@ -109,25 +113,41 @@ bool is_right(const SegmentSet& set, const Model& model) {
     }
     return right;
 }
+bool is_right(const SegmentSet& set, const Model& model) {
+    return is_right(set.segments(), model);
+}
 
-// Whether a filtered set lists the blocks with allowed rows exactly where those are few.
-bool lists_are_right(const SegmentSet& set, const Model& model) {
-    bool right = true;
+// Whether a filtered set has exactly the rows of the model: those of segments with few, copied into
+// the first segment with their codes; the others in their segments, by a mask.
+bool is_filtered_right(const SegmentSet& set, const Model& model) {
+    std::map<Id, std::uint8_t> few;  // Code of each row that should be copied, by id.
+    Model masked;
     for (std::size_t s = 0; s < model.ids.size(); ++s) {
-        const Segment& view = set.segments()[s];
-        std::vector<std::uint32_t> blocks;
-        for (std::size_t row = 0; row < view.rows; ++row) {
-            const auto block = static_cast<std::uint32_t>(row / block_rows);
-            if (model.ids[s][row] < 0 || (!blocks.empty() && blocks.back() == block)) continue;
-            blocks.push_back(block);
+        const Segment& segment = *model.members[s].segment;
+        const auto allowed = model.ids[s].size() -
+                             static_cast<std::size_t>(std::ranges::count(model.ids[s], Id{-1}));
+        if (allowed * gathered_filter_ratio > segment.rows) {
+            masked.members.push_back(model.members[s]);
+            masked.ids.push_back(model.ids[s]);
+            continue;
         }
-        const bool listed = view.allowed_blocks.data() != nullptr;
-        const bool sparse = (view.rows - view.denied_rows) * sparse_filter_ratio <= view.rows;
-        right &= listed == sparse;
-        right &= !listed || std::equal(blocks.begin(), blocks.end(), view.allowed_blocks.begin(),
-                                       view.allowed_blocks.end());
+        for (Row row = 0; row < segment.rows; ++row) {
+            if (model.ids[s][row] >= 0)
+                unpack_rows(segment.blocks, 1, &row, 1, &few[model.ids[s][row]]);
+        }
     }
-    return right;
+    if (set.has_gathered_rows() != !few.empty()) return false;
+    if (few.empty()) return is_right(set.segments(), masked);
+    const Segment& gathered = set.segments()[0];
+    bool right = gathered.rows == few.size() && gathered.bands.empty() && !gathered.mask.pages;
+    for (Row row = 0; row < gathered.rows; ++row) {
+        std::uint8_t code;
+        unpack_rows(gathered.blocks, 1, &row, 1, &code);
+        const auto expected = few.find(gathered.ids[row]);
+        right &= expected != few.end() && expected->second == code;
+        right &= find_row(gathered.ids, gathered.by_id, gathered.rows, gathered.ids[row]) == row;
+    }
+    return right && is_right(set.segments().subspan(1), masked);
 }
 
 void check_lookups(Rng& rng, const SegmentSet& set, const Model& model) {
@@ -136,6 +156,21 @@ void check_lookups(Rng& rng, const SegmentSet& set, const Model& model) {
         const std::optional<RowLocation> found = set.find(id);
         CHECK(found.has_value() == expected.has_value(), id);
         CHECK(!found || (found->segment == expected->segment && found->row == expected->row), id);
+    }
+}
+
+// The same in a filtered set, whose rows may be in other places.
+void check_filtered_lookups(Rng& rng, const SegmentSet& set, const Model& model) {
+    Checkpoint checkpoint = uninterrupted();
+    const std::vector<Id> ids = sorted_distinct(draw_ids(rng, model, pick(rng, 300)));
+    const std::vector<RowLocation> all = set.find_ascending(ids, checkpoint);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const std::optional<RowLocation> found = set.find(ids[i]);
+        CHECK(found.has_value() == model.find(ids[i]).has_value(), ids[i]);
+        CHECK(!found || set.segments()[found->segment].ids[found->row] == ids[i], ids[i]);
+        CHECK(found ? all[i].segment == found->segment && all[i].row == found->row
+                    : all[i].segment == SegmentSet::no_segment,
+              ids[i]);
     }
 }
 
@@ -177,7 +212,7 @@ void check_filter(Rng& rng, const SegmentSet& set, const Model& model) {
             const std::size_t n = pick(rng, 1) ? pick(rng, 3) : pick(rng, 2 * all.size());
             const std::vector<Id> ids = draw_ids(rng, model, n);
             named.insert(ids.begin(), ids.end());
-            return set.filtered_by_ids(ids, kind, checkpoint);
+            return set.filtered_by_ids(ids, kind, 1, checkpoint);
         }
         // Flags often end within a block. The bytes beyond them are set, so that reading them would
         // show.
@@ -190,18 +225,17 @@ void check_filter(Rng& rng, const SegmentSet& set, const Model& model) {
             flags[id] = pick(rng, one_in - 1) ? 0 : static_cast<std::uint8_t>(1 + pick(rng, 254));
             if (flags[id]) named.insert(static_cast<Id>(id));
         }
-        return set.filtered_by_flags({flags.data(), n_flags}, kind, checkpoint);
+        return set.filtered_by_flags({flags.data(), n_flags}, kind, 1, checkpoint);
     }();
     std::set<Id> gone;
     for (const Id id : all) {
         if (named.contains(id) == deny) gone.insert(id);
     }
     const Model remaining = model.without(gone);
-    CHECK(is_right(filtered, remaining), (deny ? "deny " : "allow ") << named.size() << " ids");
-    CHECK(lists_are_right(filtered, remaining), (deny ? "deny " : "allow ")
-                                                    << named.size() << " ids");
+    CHECK(is_filtered_right(filtered, remaining), (deny ? "deny " : "allow ")
+                                                      << named.size() << " ids");
     CHECK(is_right(set, model), "the set it was made from");
-    check_lookups(rng, filtered, remaining);
+    check_filtered_lookups(rng, filtered, remaining);
 }
 
 void test_random_lives() {
@@ -232,23 +266,27 @@ void test_masks_must_fit_their_segments() {
     CHECK(refused, "a mask of too many rows");
 }
 
-// In a segment of many rows a few ids change only a few pages.
+// In a segment of many rows a few ids cost what they name: copies of their rows, or a few pages.
 void test_filters_by_ids_store_what_they_name() {
     constexpr std::size_t rows = 40 * RowMaskView::page_blocks * block_rows;
+    std::vector<std::uint8_t> codes(rows);
+    for (std::size_t row = 0; row < rows; ++row) codes[row] = static_cast<std::uint8_t>(row);
     Segment segment{};
-    segment.rows = rows;  // with counted ids, and codes that nobody reads
+    segment.blocks = codes.data();  // with counted ids and one byte a row: blocks are rows
+    segment.rows = rows;
     const SegmentSet set({{std::make_shared<const Segment>(segment), nullptr}});
     Checkpoint checkpoint = uninterrupted();
-    const std::vector<Id> ids = {5, rows - 1, rows, 7};
-    const SegmentSet filtered = set.filtered_by_ids(ids, FilterKind::allow, checkpoint);
-    const Segment& view = filtered.segments()[0];
-    CHECK(view.denied_rows == rows - 3, view.denied_rows);
-    CHECK(view.allowed_blocks.size() == 2 && view.allowed_blocks[0] == 0, "");
-    std::set<const std::uint32_t*> pages(view.mask.pages, view.mask.pages + 40);
-    CHECK(pages.size() == 3, pages.size() << " different pages");
-    const SegmentSet denied = set.filtered_by_ids(ids, FilterKind::deny, checkpoint);
-    CHECK(denied.segments()[0].denied_rows == 3, "");
-    CHECK(denied.segments()[0].allowed_blocks.data() == nullptr, "");
+    const std::vector<Id> ids = {5, rows - 1, rows, 7, -3, 5};
+    const SegmentSet allowed = set.filtered_by_ids(ids, FilterKind::allow, 1, checkpoint);
+    CHECK(allowed.segments().size() == 1 && allowed.segments()[0].rows == 3, "");
+    CHECK(allowed.filter_bytes() == block_rows + 3 * sizeof(Id), allowed.filter_bytes());
+    const SegmentSet denied = set.filtered_by_ids(ids, FilterKind::deny, 1, checkpoint);
+    const Segment& view = denied.segments()[0];
+    CHECK(view.denied_rows == 3 && !denied.has_gathered_rows(), view.denied_rows);
+    CHECK(denied.filter_bytes() == 2 * RowMaskView::page_blocks * sizeof(std::uint32_t),
+          denied.filter_bytes());
+    CHECK(set.filter_bytes() == 0, "");
+    CHECK(set.filtered_by_ids({}, FilterKind::allow, 1, checkpoint).segments().empty(), "");
 }
 
 }  // namespace

@@ -104,7 +104,8 @@ inline Part thinned(Part part, Rng& rng, std::size_t chance) {
 }
 
 // Returns the state with a filter, which names each row with a chance of `chance` thousandths.
-inline std::shared_ptr<const State> filtered(const State& state, Rng& rng, std::size_t chance) {
+inline std::shared_ptr<const State> filtered(const State& state, std::size_t n_bytes, Rng& rng,
+                                             std::size_t chance) {
     std::vector<Part> parts = state.parts();
     const FilterKind kind = pick(rng, 1) ? FilterKind::allow : FilterKind::deny;
     Checkpoint checkpoint = uninterrupted();
@@ -119,7 +120,7 @@ inline std::shared_ptr<const State> filtered(const State& state, Rng& rng, std::
             });
         }
         return std::make_shared<const State>(
-            std::move(parts), state.set().filtered_by_flags(flags, kind, checkpoint));
+            std::move(parts), state.set().filtered_by_flags(flags, kind, n_bytes, checkpoint));
     }
     std::vector<Id> ids = {Id{1} << 60};  // which no state has
     for (Part& part : parts) {
@@ -132,8 +133,8 @@ inline std::shared_ptr<const State> filtered(const State& state, Rng& rng, std::
         });
     }
     std::shuffle(ids.begin(), ids.end(), rng);
-    return std::make_shared<const State>(std::move(parts),
-                                         state.set().filtered_by_ids(ids, kind, checkpoint));
+    return std::make_shared<const State>(
+        std::move(parts), state.set().filtered_by_ids(ids, kind, n_bytes, checkpoint));
 }
 
 // Replaces one state by the next.

@@ -55,7 +55,7 @@ struct Tally {
     std::size_t range_searches = 0;
     std::size_t refused = 0;   // Range searches with more rows than the limit.
     std::size_t filtered = 0;  // Filtered searches of either kind.
-    std::size_t listed = 0;    // Segments of filtered searches whose blocks were listed.
+    std::size_t gathered = 0;  // Filtered searches of copied rows.
     std::size_t large = 0;     // Searches of either kind over more than a page of rows.
     std::size_t outlived = 0;  // Searches of either kind in a state no longer the newest.
     SearchCounters counters;
@@ -65,7 +65,7 @@ struct Tally {
         range_searches += other.range_searches;
         refused += other.refused;
         filtered += other.filtered;
-        listed += other.listed;
+        gathered += other.gathered;
         large += other.large;
         outlived += other.outlived;
         counters.add(other.counters);
@@ -132,11 +132,10 @@ private:
     }
 
     std::shared_ptr<const State> filtered_state() {
-        const std::shared_ptr<const State> state = filtered(*held_, rng_, pick(rng_, 1) ? 500 : 5);
+        const std::shared_ptr<const State> state =
+            filtered(*held_, bytes_of(format_.n_bits), rng_, pick(rng_, 1) ? 500 : 5);
         ++tally.filtered;
-        for (const Segment& segment : state->set().segments()) {
-            tally.listed += segment.allowed_blocks.data() != nullptr;
-        }
+        tally.gathered += state->set().has_gathered_rows();
         return state;
     }
 
@@ -146,9 +145,10 @@ private:
         const std::size_t number = pick(rng_, state.parts().size() - 1);
         const Part& part = state.parts()[number];
         const std::size_t row = pick(rng_, part.rows() - 1);
-        const std::optional<RowLocation> found = state.set().find(part.arrays->ids()[row]);
+        const Id id = part.arrays->ids()[row];
+        const std::optional<RowLocation> found = state.set().find(id);
         if ((*part.gone)[row]) return !found;
-        return found && found->segment == number && found->row == row;
+        return found && state.set().segments()[found->segment].ids[found->row] == id;
     }
 
     // The distance of each row that is not gone, by the definition: the costs of a byte's bits
@@ -307,12 +307,12 @@ private:
 void check_reached(const Tally& tally, std::size_t states) {
     const SearchCounters& counters = tally.counters;
     std::cout << tally.searches << " searches and " << tally.range_searches << " range searches, "
-              << tally.refused << " refused; " << tally.filtered << " filtered, " << tally.listed
-              << " segments by listed blocks; " << tally.large << " over many rows; "
-              << tally.outlived << " outlived their state; " << states << " states; "
-              << counters.probes << " probes, " << counters.fallbacks << " given up" << std::endl;
+              << tally.refused << " refused; " << tally.filtered << " filtered, " << tally.gathered
+              << " to copied rows; " << tally.large << " over many rows; " << tally.outlived
+              << " outlived their state; " << states << " states; " << counters.probes
+              << " probes, " << counters.fallbacks << " given up" << std::endl;
     CHECK(tally.searches > 0 && tally.range_searches > 0 && tally.refused > 0, "");
-    CHECK(tally.filtered > 0 && tally.listed > 0 && tally.large > 0, "");
+    CHECK(tally.filtered > 0 && tally.gathered > 0 && tally.large > 0, "");
     CHECK(tally.outlived > 0 && states > 0, "");
     CHECK(counters.probes > 0 && counters.fallbacks > 0, "");
     CHECK(counters.rows_scanned > counters.rows_scanned_wide && counters.rows_scanned_wide > 0, "");

@@ -2,6 +2,7 @@
 
 from bitweigh import costs, errors, reference, typing
 from bitweigh._index.explain import Explanation, SegmentFacts
+from bitweigh._index.filters import Filter
 from bitweigh._load import load
 from bitweigh._merging import merge
 from bitweigh._results import Memory, RangeResult, ScoredResult, SearchResult, SearchStats
@@ -16,6 +17,7 @@ __all__ = [
     "CorruptFileError",
     "DeadlineError",
     "Explanation",
+    "Filter",
     "Index",
     "Info",
     "LimitError",

@@ -232,6 +232,9 @@ class SegmentSet:
         Return the set with only those ids i allowed that have flags[i], or with them denied.
         """
 
+    @property
+    def filter_nbytes(self) -> int: ...
+
 def unpack_rows(segment: Segment, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], stop: Stop | None = None) -> None:
     """Write the codes of the given rows into codes (len(rows), n_bytes)."""
 

@@ -169,7 +169,7 @@ class SearchStats(NamedTuple):
     """
 
     rows_scored_directly: NDArray[np.int64]
-    """Rows scored without the kernel: all of a small index, or the sample for a first bound."""
+    """Rows scored without the kernel: all of a small index or filter, or a first sample."""
     rows_scanned: NDArray[np.int64]
     """Rows that the kernel looked at."""
     rows_scanned_wide: NDArray[np.int64]

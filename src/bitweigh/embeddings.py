@@ -21,6 +21,7 @@ from bitweigh._checks import (
     as_k,
     as_query_costs,
 )
+from bitweigh._index.filters import Filter
 from bitweigh._index.request import nearest, search_options
 from bitweigh._results import ScoredResult
 from bitweigh.costs import inner_product
@@ -202,6 +203,7 @@ class BinaryEmbeddings:
         threads: int | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         timeout: float | None = None,
     ) -> ScoredResult:
         """Find the k embeddings with the largest inner product with a float query, exactly.
@@ -216,7 +218,7 @@ class BinaryEmbeddings:
             Count the bits as -1 and +1 instead of 0 and 1. That changes the scores of a query by a
             factor of 2 and a constant, and with it their rounding: embeddings whose scores differ
             by no more than the rounding may change places, all others keep theirs.
-        threads, allow, deny, timeout
+        threads, allow, deny, filter, timeout
             As in `Index.search`.
 
         Returns
@@ -248,10 +250,28 @@ class BinaryEmbeddings:
         costs = inner_product(_as_queries(queries, self.dim), signed=signed)
         k = as_k(k)
         options = search_options(threads=threads, deadline=deadline)
-        request = self._index._request(options, allow, deny)
+        request = self._index._request(options, allow, deny, filter)
         found = nearest(request, as_query_costs(costs, self.dim, deadline), k)
         # Not -distances, which would turn 0.0 into -0.0.
         return ScoredResult(0.0 - found.distances, found.ids)
+
+    def filter(self, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None) -> Filter:
+        """Create a filter for many searches: only these embeddings, or all but these.
+
+        It works as that of `Index.filter`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bitweigh.embeddings import BinaryEmbeddings
+        >>> embeddings = BinaryEmbeddings(dim=8)
+        >>> embeddings.add(np.array([[1], [2], [3]], dtype=np.uint8))
+        >>> unseen = embeddings.filter(deny=[0, 1])
+        >>> embeddings.search(np.ones(8), k=2, filter=unseen).ids
+        array([ 2, -1])
+
+        """
+        return Filter(allow=allow, deny=deny)
 
     def remove(self, ids: ArrayLike, *, on_missing: OnMissing = "error") -> int:
         """Remove embeddings by id, and return how many were removed.

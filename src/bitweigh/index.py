@@ -40,7 +40,7 @@ from bitweigh._index.bands import BandOptions
 from bitweigh._index.code_queries import CodeQueries
 from bitweigh._index.evidence import DEFAULT_K, MAX_QUERIES, Evidence, RecentQueries
 from bitweigh._index.explain import Explanation, explanation_of
-from bitweigh._index.filters import as_filter
+from bitweigh._index.filters import Filter, as_filter, segments_of
 from bitweigh._index.policy import SegmentPolicy
 from bitweigh._index.request import (
     Request,
@@ -205,6 +205,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         timeout: float | None = None,
         stats: bool = False,
     ) -> SearchResult:
@@ -223,9 +224,11 @@ class Index:
             How to search; never changes the answer. "auto" probes bands if there are any, and scans
             where that turns out to be cheaper. "probe" never scans segments that have bands.
         allow, deny : integers or booleans (L,), optional
-            Search only these codes, or all but these; give at most one of the two. Integers are
-            ids, and those that are not in the index are ignored. Boolean i stands for id i; ids
-            from L on count as False.
+            Search only these codes, or all but these. Integers are ids, and those that are not in
+            the index are ignored. Boolean i stands for id i; ids from L on count as False.
+        filter : Filter, optional
+            The same as an object for many searches. Give at most one of `allow`, `deny` and
+            `filter`.
         timeout : float, optional
             Seconds that the call may take; after that `DeadlineError` is raised, and there is no
             answer. By default there is no limit.
@@ -261,9 +264,9 @@ class Index:
         checked = as_query_costs(costs, self._policy.n_bits, deadline)
         k = as_k(k)
         options = search_options(method, threads, deadline=deadline)
-        if allow is None and deny is None:
+        if allow is None and deny is None and filter is None:
             self._recent.add(checked, k)
-        return nearest(self._request(options, allow, deny), checked, k, stats)
+        return nearest(self._request(options, allow, deny, filter), checked, k, stats)
 
     def search_with_ties(
         self,
@@ -274,6 +277,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         timeout: float | None = None,
         stats: bool = False,
     ) -> RangeResult:
@@ -301,7 +305,7 @@ class Index:
         checked = as_query_costs(costs, self._policy.n_bits, deadline)
         k = as_k(k)
         options = search_options(method, threads, deadline=deadline)
-        request = self._request(options, allow, deny)
+        request = self._request(options, allow, deny, filter)
         found = nearest(request, checked, k, stats)
         farthest = found.distances.reshape(-1, k)[:, -1].copy()
         result = within(request, checked, farthest, stats)
@@ -319,6 +323,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         timeout: float | None = None,
         stats: bool = False,
     ) -> RangeResult:
@@ -332,7 +337,7 @@ class Index:
             The largest distance to return, not NaN.
         limit : int, optional
             The most codes allowed for one query. More raise `LimitError`; nothing is cut off.
-        threads, method, allow, deny, timeout, stats
+        threads, method, allow, deny, filter, timeout, stats
             As in `search`.
 
         Returns
@@ -365,10 +370,15 @@ class Index:
         checked = as_query_costs(costs, self._policy.n_bits, deadline)
         radii = as_radii(radius, 1 if checked.ndim == 2 else len(checked))
         options = search_options(method, threads, limit, deadline)
-        return within(self._request(options, allow, deny), checked, radii, stats)
+        return within(self._request(options, allow, deny, filter), checked, radii, stats)
 
     def iterate(
-        self, costs: ArrayLike, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None
+        self,
+        costs: ArrayLike,
+        *,
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
     ) -> Iterator[tuple[float, int]]:
         """Iterate over all codes in ascending distance, searching only as far as it is consumed.
 
@@ -378,7 +388,7 @@ class Index:
         ----------
         costs : float32 or float64 (n_bits, 2)
             One query.
-        allow, deny
+        allow, deny, filter
             As in `search`.
 
         Yields
@@ -397,7 +407,7 @@ class Index:
 
         """
         options = search_options(threads=1)
-        return in_order(self._request(options, allow, deny), self._one_query(costs))
+        return in_order(self._request(options, allow, deny, filter), self._one_query(costs))
 
     def search_by_id(
         self,
@@ -410,6 +420,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         timeout: float | None = None,
     ) -> SearchResult:
         """Find the k codes nearest to codes of the index by weighted Hamming distance.
@@ -424,7 +435,7 @@ class Index:
             Cost of each differing bit; 1 by default.
         include_self : bool
             Whether a code counts as its own neighbour.
-        threads, method, allow, deny, timeout
+        threads, method, allow, deny, filter, timeout
             As in `search`.
 
         Returns
@@ -465,7 +476,7 @@ class Index:
             codes[block] = state.codes_of(query_ids[block], n_bits)
         queries = CodeQueries(codes, weights, n_bits, self.bitorder)
         options = search_options(method, threads, deadline=deadline)
-        request = self._request(options, allow, deny, state)
+        request = self._request(options, allow, deny, filter, state)
         distances, found = nearest_to_codes(request, queries, k + extra)
         if extra:
             kept = others(found, query_ids)
@@ -482,6 +493,7 @@ class Index:
         method: Method = "auto",
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         timeout: float | None = None,
         stats: bool = False,
     ) -> SearchResult:
@@ -500,7 +512,7 @@ class Index:
         weights : float32 or float64 (n_bits,), (n_bits, 2) or (nq, n_bits, 2), optional
             Cost of each differing bit, or of agreeing and differing bits, as in
             :func:`bitweigh.costs.from_weights`; by default 1 for each differing bit.
-        threads, method, allow, deny, timeout, stats
+        threads, method, allow, deny, filter, timeout, stats
             As in `search`.
 
         Returns
@@ -524,7 +536,42 @@ class Index:
         checked = CodeQueries(queries, weights, self._policy.n_bits, self._policy.bitorder)
         k = as_k(k)
         options = search_options(method, threads, deadline=deadline)
-        return nearest_to_codes(self._request(options, allow, deny), checked, k, stats)
+        return nearest_to_codes(self._request(options, allow, deny, filter), checked, k, stats)
+
+    def filter(self, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None) -> Filter:
+        """Create a filter for many searches: only these codes, or all but these.
+
+        The answers are those of the same argument of `search`, also after the index has changed.
+        The first search with the filter, and the first after a change, apply it; the searches after
+        that take no time for it.
+
+        Parameters
+        ----------
+        allow, deny : integers or booleans (L,)
+            As in `search`; exactly one of the two.
+
+        Returns
+        -------
+        Filter
+            An argument of the search methods. ``&``, ``|`` and ``~`` combine filters.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.Index(n_bits=8)
+        >>> index.add(np.arange(10, dtype=np.uint8).reshape(-1, 1))
+        >>> odd = index.filter(allow=[1, 3, 5, 7, 9])
+        >>> index.remove([1])
+        1
+        >>> zeros = bitweigh.costs.hamming(np.array([0], dtype=np.uint8), 8)
+        >>> index.search(zeros, k=2, filter=odd).ids
+        array([3, 5])
+        >>> index.search(zeros, k=2, filter=odd & index.filter(deny=[3])).ids
+        array([5, 9])
+
+        """
+        return Filter(allow=allow, deny=deny)
 
     def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> Explanation:
         """Search for one query, and report how it was searched and why.
@@ -1100,13 +1147,12 @@ class Index:
         options: _core.SearchOptions,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         state: State | None = None,
     ) -> Request:
         """The request to search `state`, by default the present one."""
-        segments = (self._state if state is None else state).core
-        row_filter = as_filter(allow, deny)
-        if row_filter is not None:
-            segments = row_filter.applied_to(segments, options.deadline)
+        searched = self._state if state is None else state
+        segments = segments_of(searched, as_filter(allow, deny, filter), options.deadline)
         return Request(self._engine, segments, options)
 
     def _evidence(self, sample_costs: ArrayLike | None, k: int | None) -> Evidence | None:

@@ -32,7 +32,7 @@ from bitweigh._checks import (
 from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.evidence import DEFAULT_K
 from bitweigh._index.explain import Explanation
-from bitweigh._index.filters import as_filter
+from bitweigh._index.filters import Filter, as_filter
 from bitweigh._index.request import MAX_LIMIT, nearest, search_options
 from bitweigh._index.request import within as codes_within
 from bitweigh._index.state import State
@@ -434,6 +434,7 @@ class VectorIndex:
         threads: int | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         timeout: float | None = None,
         progress: bool = False,
     ) -> SearchResult:
@@ -448,7 +449,7 @@ class VectorIndex:
         rerank_from : int, optional
             With `rerank`: number of nearest codes to rank by true distance, at least k; by default
             ``max(10 * k, 100)``.
-        threads, allow, deny, timeout
+        threads, allow, deny, filter, timeout
             As in `Index.search`. Queries are hashed in blocks; the time is checked after each, and
             all the time during the search and the ranking.
         progress : bool
@@ -480,10 +481,10 @@ class VectorIndex:
         distances = np.empty((len(queries), k))
         ids = np.empty((len(queries), k), np.int64)
         options = search_options(threads=threads, deadline=deadline)
-        request = state.index._request(options, allow, deny)
+        request = state.index._request(options, allow, deny, filter)
         with ProgressBar("searching", len(queries), unit="queries", shown=progress) as bar:
             for block, rows, costs in cost_blocks(state, queries):
-                if allow is None and deny is None:
+                if allow is None and deny is None and filter is None:
                     state.index._recent.add(costs, n_codes)
                 found = nearest(request, costs, n_codes)
                 if state.vectors is None:
@@ -512,6 +513,7 @@ class VectorIndex:
         threads: int | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
         timeout: float | None = None,
     ) -> RangeResult:
         """Find all vectors within a radius, by the same distances as `search`.
@@ -530,7 +532,7 @@ class VectorIndex:
         by : "vectors" or "codes", optional
             What the radius is a distance of. By default "vectors" with `rerank`, else "codes";
             "codes" is faster, and always possible.
-        limit, threads, allow, deny, timeout
+        limit, threads, allow, deny, filter, timeout
             As in `Index.range_search`.
 
         Returns
@@ -560,10 +562,10 @@ class VectorIndex:
         if by == "vectors" and state.vectors is None:
             raise ValueError("by='vectors' needs an index that keeps vectors, created with rerank=")
         if state.vectors is not None and by != "codes":
-            id_filter = as_filter(allow, deny)
+            id_filter = as_filter(allow, deny, filter)
             return within(state, state.vectors, queries, radii, limit, id_filter, threads, deadline)
         options = search_options(threads=threads, limit=limit, deadline=deadline)
-        request = state.index._request(options, allow, deny)
+        request = state.index._request(options, allow, deny, filter)
         found = [
             codes_within(request, costs, radii[block], first=block.start)
             for block, _, costs in cost_blocks(state, queries)
@@ -574,6 +576,23 @@ class VectorIndex:
             np.concatenate([np.empty(0), *(result.distances for result in found)]),
             np.concatenate([np.empty(0, np.int64), *(result.ids for result in found)]),
         )
+
+    def filter(self, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None) -> Filter:
+        """Create a filter for many searches: only these vectors, or all but these.
+
+        It works as that of `Index.filter`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.search(np.ones(4), k=4, filter=index.filter(allow=[2])).ids
+        array([ 2, -1, -1, -1])
+
+        """
+        return Filter(allow=allow, deny=deny)
 
     def costs(self, Q: ArrayLike) -> NDArray[np.float64]:
         """Compute the costs of queries, with which `search` searches the codes.

@@ -38,8 +38,6 @@ double scan_ns_of(const Segment& segment, const CostTable& table, const ScanQuer
 bool worth_probing(const Segment& segment, std::size_t n_bytes, std::size_t k, Method method,
                    const Tuning& tuning) {
     if (method == Method::scan || segment.bands.empty()) return false;
-    // If few rows are allowed, the scan reads only the blocks that have any.
-    if (segment.allowed_blocks.data() != nullptr) return false;
     if (method == Method::probe) return true;
     const double blocks = tuning.scan_factor * static_cast<double>(segment.n_blocks());
     return cost_model.scan_ns(blocks, n_bytes) >=

@@ -93,21 +93,21 @@ public:
     std::size_t allowed_rows() const { return rows_ - denied_rows_; }
     RowMaskView view() const { return {pages_.data()}; }
 
-    // The blocks that have an allowed row, ascending.
-    std::vector<std::uint32_t> allowed_blocks() const {
-        std::vector<std::uint32_t> blocks;
+    // Calls visit(row) for each allowed row, ascending.
+    template <class Visit>
+    void visit_allowed(Visit visit) const {
         for (std::size_t p = 0; p < pages_.size(); ++p) {
             const std::uint32_t* page = pages_[p];
             if (page == all_denied.data()) continue;
             for (std::size_t i = 0; i < blocks_in(p); ++i) {
-                const std::uint32_t allowed = page ? ~page[i] : ~std::uint32_t{0};
                 const std::size_t block = p * page_blocks + i;
-                if (allowed && (allowed & existing(block))) {
-                    blocks.push_back(static_cast<std::uint32_t>(block));
+                std::uint32_t left = existing(block) & ~(page ? page[i] : 0);
+                for (; left != 0; left &= left - 1) {
+                    const auto r = static_cast<std::size_t>(std::countr_zero(left));
+                    visit(static_cast<Row>(block * block_rows + r));
                 }
             }
         }
-        return blocks;
     }
 
     // The size of its pages, and of the stored masks that it reads.

@@ -61,9 +61,12 @@ struct Segment : BlockRows {
     std::span<const Band> bands;  // Bands; empty if the segment can only be scanned.
     const Row* by_id = nullptr;   // Rows in ascending id; null if rows are in that order already.
     std::size_t denied_rows = 0;  // Number of rows that the mask denies.
-    // The blocks with allowed rows, if few rows are allowed: the others need not be read. Null:
-    // all.
-    std::span<const std::uint32_t> allowed_blocks = {};
+};
+
+// A row of one of several segments.
+struct RowLocation {
+    std::size_t segment;  // Index of the segment.
+    Row row;
 };
 
 // The segments of a search, concatenated to a line of blocks that can be cut anywhere.

@@ -40,7 +40,7 @@ std::uint32_t flagged_rows(const Segment& segment, std::size_t block,
 }  // namespace
 
 SegmentSet::SegmentSet(std::vector<Member> members)
-    : members_(std::move(members)), bands_(members_.size()), allowed_blocks_(members_.size()) {
+    : members_(std::move(members)), bands_(members_.size()) {
     views_.reserve(members_.size());
     for (std::size_t s = 0; s < members_.size(); ++s) {
         const RowMask* mask = members_[s].mask.get();
@@ -57,6 +57,22 @@ SegmentSet::SegmentSet(std::vector<Member> members)
     }
 }
 
+std::vector<RowLocation> SegmentSet::find_ascending(std::span<const Id> ids,
+                                                    Checkpoint& checkpoint) const {
+    std::vector<RowLocation> locations(ids.size(), {no_segment, 0});
+    for (std::size_t s = 0; s < views_.size(); ++s) {
+        const Segment& view = views_[s];
+        const FoundRows found = find_rows(view.ids, view.by_id, view.rows, ids, checkpoint);
+        for (std::size_t i = 0; i < found.rows.size(); ++i) {
+            RowLocation& location = locations[found.first + i];
+            const Row row = found.rows[i];
+            if (row >= view.rows || view.mask.denies(row)) continue;
+            if (location.segment == no_segment) location = {s, row};
+        }
+    }
+    return locations;
+}
+
 std::optional<RowLocation> SegmentSet::find(Id id) const {
     for (std::size_t s = 0; s < views_.size(); ++s) {
         const Segment& view = views_[s];
@@ -68,17 +84,10 @@ std::optional<RowLocation> SegmentSet::find(Id id) const {
     return std::nullopt;
 }
 
-template <class Missing>
-std::vector<std::vector<Row>> SegmentSet::rows_with(std::span<const Id> ids, Checkpoint& checkpoint,
-                                                    Missing missing) const {
+std::vector<std::vector<Row>> SegmentSet::by_segment(std::span<const RowLocation> locations) const {
     std::vector<std::vector<Row>> rows(views_.size());
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (const std::optional<RowLocation> location = find(ids[i])) {
-            rows[location->segment].push_back(location->row);
-        } else {
-            missing(i);
-        }
-        checkpoint.done(lookup_bytes);
+    for (const RowLocation& location : locations) {
+        if (location.segment != no_segment) rows[location.segment].push_back(location.row);
     }
     return rows;
 }
@@ -90,9 +99,16 @@ RowMask SegmentSet::mask_of(std::size_t segment) const {
 
 Removal SegmentSet::remove(std::span<const Id> ids, Checkpoint& checkpoint) const {
     Removal removal;
-    const auto rows = rows_with(ids, checkpoint, [&](std::size_t i) {
-        if (!removal.missing) removal.missing = i;
-    });
+    std::vector<RowLocation> locations;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (const std::optional<RowLocation> location = find(ids[i])) {
+            locations.push_back(*location);
+        } else if (!removal.missing) {
+            removal.missing = i;
+        }
+        checkpoint.done(lookup_bytes);
+    }
+    const auto rows = by_segment(locations);
     for (std::size_t s = 0; s < rows.size(); ++s) {
         if (!rows[s].empty()) removal.changes.push_back({s, mask_of(s).denying(rows[s])});
     }
@@ -100,26 +116,40 @@ Removal SegmentSet::remove(std::span<const Id> ids, Checkpoint& checkpoint) cons
 }
 
 SegmentSet SegmentSet::filtered_by_ids(std::span<const Id> ids, FilterKind kind,
-                                       Checkpoint& checkpoint) const {
-    const auto rows = rows_with(ids, checkpoint, [](std::size_t) {});
+                                       std::size_t n_bytes, Checkpoint& checkpoint) const {
+    // Sorted ids are looked up faster, and each row must be copied only once.
+    std::vector<RowLocation> locations = find_ascending(sorted_distinct(ids), checkpoint);
+    const auto rows = by_segment(locations);
     std::vector<Member> members = members_;
+    std::vector<RowLocation> few_rows;
+    if (kind == FilterKind::deny) {
+        for (std::size_t s = 0; s < rows.size(); ++s) {
+            const std::size_t allowed_before = views_[s].rows - views_[s].denied_rows;
+            if (rows[s].empty() && !are_few(s, allowed_before)) continue;
+            replace_mask(members[s], s, mask_of(s).denying(rows[s]), few_rows);
+        }
+        return restricted_to(std::move(members), few_rows, n_bytes, checkpoint);
+    }
     for (std::size_t s = 0; s < rows.size(); ++s) {
-        // Removed rows are not found, so none of them is allowed again.
-        if (kind == FilterKind::allow) {
+        if (are_few(s, rows[s].size())) {
+            members[s].segment = nullptr;
+        } else {
+            // Removed rows are not found, so none of them is allowed again.
             const RowMask none = RowMask::denying_all(members[s].segment->rows);
             members[s].mask = std::make_shared<const RowMask>(none.allowing(rows[s]));
-        } else if (!rows[s].empty()) {
-            members[s].mask = std::make_shared<const RowMask>(mask_of(s).denying(rows[s]));
         }
     }
-    SegmentSet filtered(std::move(members));
-    filtered.list_allowed_blocks();
-    return filtered;
+    // In ascending id, as they were looked up.
+    std::erase_if(locations, [&](const RowLocation& location) {
+        return location.segment == no_segment || members[location.segment].segment;
+    });
+    return restricted_to(std::move(members), locations, n_bytes, checkpoint);
 }
 
 SegmentSet SegmentSet::filtered_by_flags(std::span<const std::uint8_t> flags, FilterKind kind,
-                                         Checkpoint& checkpoint) const {
+                                         std::size_t n_bytes, Checkpoint& checkpoint) const {
     std::vector<Member> members = members_;
+    std::vector<RowLocation> few_rows;
     for (std::size_t s = 0; s < members.size(); ++s) {
         const Segment& segment = views_[s];
         const auto denied_in = [&](std::size_t block) {
@@ -127,23 +157,41 @@ SegmentSet SegmentSet::filtered_by_flags(std::span<const std::uint8_t> flags, Fi
             checkpoint.done(flags_bytes);
             return segment.mask.denied_in(block) | (kind == FilterKind::deny ? flagged : ~flagged);
         };
-        members[s].mask =
-            std::make_shared<const RowMask>(RowMask::from_blocks(segment.rows, denied_in));
+        replace_mask(members[s], s, RowMask::from_blocks(segment.rows, denied_in), few_rows);
     }
-    SegmentSet filtered(std::move(members));
-    filtered.list_allowed_blocks();
-    return filtered;
+    return restricted_to(std::move(members), few_rows, n_bytes, checkpoint);
 }
 
-void SegmentSet::list_allowed_blocks() {
-    for (std::size_t s = 0; s < views_.size(); ++s) {
-        const RowMask* mask = members_[s].mask.get();
-        if (!mask || mask->allowed_rows() * sparse_filter_ratio > mask->rows()) continue;
-        allowed_blocks_[s] = mask->allowed_blocks();
-        // Allocates memory even for an empty list: null would mean all blocks.
-        allowed_blocks_[s].reserve(1);
-        views_[s].allowed_blocks = allowed_blocks_[s];
+bool SegmentSet::are_few(std::size_t segment, std::size_t rows) const {
+    return rows * gathered_filter_ratio <= views_[segment].rows;
+}
+
+void SegmentSet::replace_mask(Member& member, std::size_t segment, RowMask mask,
+                              std::vector<RowLocation>& few_rows) const {
+    if (are_few(segment, mask.allowed_rows())) {
+        mask.visit_allowed([&](Row row) { few_rows.push_back({segment, row}); });
+        member.segment = nullptr;
+    } else {
+        member.mask = std::make_shared<const RowMask>(std::move(mask));
     }
+}
+
+SegmentSet SegmentSet::restricted_to(std::vector<Member> members,
+                                     std::span<const RowLocation> few_rows, std::size_t n_bytes,
+                                     Checkpoint& checkpoint) const {
+    std::erase_if(members, [](const Member& member) { return !member.segment; });
+    if (few_rows.empty()) return SegmentSet(std::move(members));
+    auto gathered = std::make_shared<const GatheredRows>(views_, few_rows, n_bytes, checkpoint);
+    members.insert(members.begin(), Member{{gathered, &gathered->view()}, nullptr});
+    SegmentSet set(std::move(members));
+    set.gathered_ = std::move(gathered);
+    return set;
+}
+
+std::size_t SegmentSet::filter_bytes() const {
+    std::size_t bytes = gathered_ ? gathered_->bytes() : 0;
+    for (const Member& member : members_) bytes += member.mask ? member.mask->bytes() : 0;
+    return bytes;
 }
 
 }  // namespace bitweigh

@@ -5,22 +5,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/parallel.h"
+#include "engine/rows/gathered_rows.h"
 #include "engine/rows/row_mask.h"
 #include "engine/rows/segment.h"
 #include "engine/types.h"
 
 namespace bitweigh {
-
-struct RowLocation {
-    std::size_t segment;  // Index of the segment in the set.
-    Row row;
-};
 
 // The result of removing ids.
 struct Removal {
@@ -54,33 +51,46 @@ public:
     // The location of the row with this id, if the set has it and allows it.
     std::optional<RowLocation> find(Id id) const;
 
+    // The same for many ids, which ascend; the segment is no_segment where there is none.
+    static constexpr std::size_t no_segment = std::numeric_limits<std::size_t>::max();
+    std::vector<RowLocation> find_ascending(std::span<const Id> ids, Checkpoint& checkpoint) const;
+
     // Computes the masks that deny these ids; the set itself stays as it is. An id may occur twice.
     Removal remove(std::span<const Id> ids, Checkpoint& checkpoint) const;
 
-    // Returns the set with the rows denied that the filter excludes. Ids that the set does not have
-    // are ignored; flags[i] != 0 names the id i. Filtering by ids takes time for each id and for at
-    // most 16 KiB of mask around it, however many rows there are; filtering by flags reads all
-    // rows.
-    SegmentSet filtered_by_ids(std::span<const Id> ids, FilterKind kind,
+    // Returns the set without the rows that the filter excludes. A segment of which few rows remain
+    // is left out, and its rows are copied into one new segment, the first of the set; the other
+    // segments get a mask. Ids that the set does not have are ignored; flags[i] != 0 names the id
+    // i. Codes have n_bytes bytes. Allowing few ids takes time for each id, however many rows there
+    // are, and denying few also for 16 KiB of mask around each; filtering by flags reads all rows.
+    SegmentSet filtered_by_ids(std::span<const Id> ids, FilterKind kind, std::size_t n_bytes,
                                Checkpoint& checkpoint) const;
     SegmentSet filtered_by_flags(std::span<const std::uint8_t> flags, FilterKind kind,
-                                 Checkpoint& checkpoint) const;
+                                 std::size_t n_bytes, Checkpoint& checkpoint) const;
+
+    // Whether the first segment has copied rows.
+    bool has_gathered_rows() const { return gathered_ != nullptr; }
+    // The size of the masks, including what they share with those of other sets, and of the copied
+    // rows.
+    std::size_t filter_bytes() const;
 
 private:
-    using BlockNumbers = std::vector<std::uint32_t>;
-
-    // Returns, for each segment, its rows with these ids in any order. Calls missing(i) for each
-    // ids[i] that no segment has.
-    template <class Missing>
-    std::vector<std::vector<Row>> rows_with(std::span<const Id> ids, Checkpoint& checkpoint,
-                                            Missing missing) const;
+    // The rows of each segment among these locations.
+    std::vector<std::vector<Row>> by_segment(std::span<const RowLocation> locations) const;
     RowMask mask_of(std::size_t segment) const;
-    void list_allowed_blocks();
+    // Whether so few rows of a segment are to be copied rather than masked.
+    bool are_few(std::size_t segment, std::size_t rows) const;
+    // Gives a member another mask. If that allows few rows, lists them and takes the segment away.
+    void replace_mask(Member& member, std::size_t segment, RowMask mask,
+                      std::vector<RowLocation>& few_rows) const;
+    // Returns the members that still have a segment, and the few rows of the others, as a set.
+    SegmentSet restricted_to(std::vector<Member> members, std::span<const RowLocation> few_rows,
+                             std::size_t n_bytes, Checkpoint& checkpoint) const;
 
     std::vector<Member> members_;
-    std::vector<Segment> views_;                // Segments of the members with their masks.
-    std::vector<std::vector<Band>> bands_;      // Bands with the mask, if there is one, for views_.
-    std::vector<BlockNumbers> allowed_blocks_;  // Blocks with an allowed row, if few, for views_.
+    std::vector<Segment> views_;            // Segments of the members with their masks.
+    std::vector<std::vector<Band>> bands_;  // Bands with the mask, if there is one, for views_.
+    std::shared_ptr<const GatheredRows> gathered_;  // Rows of the first member, or null.
 };
 
 }  // namespace bitweigh

@@ -123,25 +123,6 @@ void ScanQuery::scan_listed(const BlockList& list, std::size_t first, std::size_
     bound_.lower_to(top_.worst());
 }
 
-void ScanQuery::scan_allowed(const Segment& segment, std::size_t begin, std::size_t end,
-                             Checkpoint& checkpoint) {
-    const std::size_t block_bytes = costs_.n_bytes() * block_rows;
-    BlockList list;
-    std::vector<Hit> hits(blocks_at_once);
-    const auto scan_list = [&] {
-        scan_listed(list, 0, list.size(), hits.data());
-        checkpoint.done(list.size() * block_bytes);
-        list.clear();
-    };
-    const auto& blocks = segment.allowed_blocks;
-    for (auto at = std::lower_bound(blocks.begin(), blocks.end(), begin);
-         at != blocks.end() && *at < end; ++at) {
-        list.push_back(segment, *at, block_bytes);
-        if (list.size() == blocks_at_once) scan_list();
-    }
-    scan_list();
-}
-
 bool ScanQuery::ready() {
     top_.lower_bound_to(bound_.get());
     if (top_.worst() == padding_distance) return false;

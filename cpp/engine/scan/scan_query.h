@@ -79,10 +79,6 @@ public:
     // The same for n blocks of the list, from `first` on. `hits` has room for n.
     void scan_listed(const BlockList& list, std::size_t first, std::size_t n, Hit* hits);
 
-    // The same for those of blocks [begin, end) that are in the segment's allowed_blocks.
-    void scan_allowed(const Segment& segment, std::size_t begin, std::size_t end,
-                      Checkpoint& checkpoint);
-
     // No row farther than this can be among the K nearest; +inf while no bound is known.
     double worst() const { return std::min(top_.worst(), bound_.get()); }
 

@@ -36,7 +36,7 @@ class RowLocations:
 class State:
     """The parts of an index. No two rows that were not removed have the same id."""
 
-    __slots__ = ("core", "next_id", "rows", "segments", "tail")
+    __slots__ = ("__weakref__", "core", "next_id", "rows", "segments", "tail")
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bitweigh import _core, _system
 from bitweigh._checks import as_integer
-from bitweigh._index.filters import Filter
+from bitweigh._index.filters import AnyFilter, ids_among
 from bitweigh._results import RangeResult
 from bitweigh._vectors.hashing import row_blocks
 from bitweigh._vectors.state import VectorState
@@ -59,15 +59,13 @@ def within(
     queries: NDArray[Any],
     radii: NDArray[np.float64],
     limit: int | None,
-    id_filter: Filter | None,
+    id_filter: AnyFilter | None,
     threads: int | None,
     deadline: _core.Deadline | None = None,
 ) -> RangeResult:
     """Find all vectors within each query's radius that the filter allows."""
     workers, capped = _workers(threads)
-    ids = state.index.ids
-    if id_filter is not None:
-        ids = ids[id_filter.among(ids)]
+    ids = ids_among(state.index.ids, id_filter)
     query_blocks = (block for _, block in row_blocks(state, queries, "Q"))
     checked = np.concatenate([np.empty((0, queries.shape[1])), *query_blocks])
     found: list[list[tuple[NDArray[np.float64], Ids]]] = [[] for _ in checked]
