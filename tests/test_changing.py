@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import bitweigh
+from bitweigh._index.code_queries import CodeQueries
 from bitweigh.typing import Codes
 
 N_BITS = 12
@@ -289,9 +290,9 @@ def test_the_neighbours_of_a_code_are_those_of_one_moment(monkeypatch: pytest.Mo
 
     def and_another_thread_removes(*arguments: Any, **options: Any) -> Any:
         index.remove(range(11, 20))
-        return bitweigh.costs.from_weights(*arguments, **options)
+        return CodeQueries(*arguments, **options)
 
-    monkeypatch.setattr("bitweigh.index.from_weights", and_another_thread_removes)
+    monkeypatch.setattr("bitweigh.index.CodeQueries", and_another_thread_removes)
     found = index.search_by_id(10, 29)
     assert len(index) == 21
     assert found.ids.tolist() == expected.ids.tolist()
