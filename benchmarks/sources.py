@@ -1,4 +1,4 @@
-"""Vectors to hash: two generators and two real sets.
+"""Vectors to hash: two generators and three real sets.
 
 The generators draw rows in chunks of fixed size, each from a separate Philox stream, so that memory
 stays small and the first rows are the same for any n.
@@ -18,7 +18,7 @@ from bitweigh_experiments import datasets
 
 __all__ = ["CHUNK_ROWS", "Kind", "NoDataError", "Source", "source"]
 
-Kind: TypeAlias = Literal["mixture", "random", "glove", "dsift"]
+Kind: TypeAlias = Literal["mixture", "random", "glove", "dsift", "cifar"]
 Vectors: TypeAlias = NDArray[Any]
 
 CHUNK_ROWS = 50_000
@@ -155,6 +155,8 @@ def source(kind: Kind, n_features: int, folder: Path | None) -> Source:
     try:
         if kind == "dsift":
             return _Real(datasets.dsift(folder, n_queries=_N_QUERIES, seed=_SEED))
+        if kind == "cifar":
+            return _Real(datasets.cifar(folder, n_queries=_N_QUERIES, seed=_SEED))
         # Unit length: word vectors are compared by cosine.
         return _Real(datasets.glove(folder, n_queries=_N_QUERIES, seed=_SEED, unit=True))
     except FileNotFoundError:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import machine, report
-from benchmarks.engine import calls, filters, growth, hard, life, paper, variants
+from benchmarks.engine import calls, filters, growth, hard, life, memory, paper, variants
 from benchmarks.engine.sections import Display, Report, Settings
 
 SECTIONS: dict[str, Callable[[Settings, Display], Report]] = {
@@ -22,6 +22,7 @@ SECTIONS: dict[str, Callable[[Settings, Display], Report]] = {
     "variants": variants.run,
     "filters": filters.run,
     "life": life.run,
+    "memory": memory.run,
 }
 
 
