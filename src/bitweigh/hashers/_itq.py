@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,9 @@ from bitweigh.hashers._vectors import blocks, mean_of
 from bitweigh.typing import BitOrder
 
 __all__ = ["ITQ"]
+
+# Values rotated at a time: 1 MB of float32, which stays in cache.
+_ROUND_BLOCK_VALUES = 2**18
 
 
 class ITQ(LinearHasher):
@@ -130,13 +134,28 @@ def _random_rotation(n_bits: int, generator: np.random.Generator) -> NDArray[np.
 def _rotate(
     projected: NDArray[np.float64], rotation: NDArray[np.float64], n_rounds: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The rotation after `n_rounds`, and the error of each round; the paper's V is `projected`."""
+    """The rotation after `n_rounds`, and the error of each round; the paper's V is `projected`.
+
+    Rows are rotated in float32, which halves the time and moves no more than a few bits of rows
+    that are next to a threshold. The rotation itself is computed in float64. The error follows from
+    sums that are needed anyway: ||B - V R||^2 = ||B||^2 + ||V||^2 - 2 trace(B^T V R).
+    """
     errors = np.empty(n_rounds)
-    rotated = np.empty_like(projected)
+    narrow = projected.astype(np.float32)
+    squares = projected.size + float(np.square(projected).sum())
+    step = max(1, _ROUND_BLOCK_VALUES // projected.shape[1])
+    signs = np.empty((min(step, len(narrow)), projected.shape[1]), np.float32)
     for number in range(n_rounds):
-        np.matmul(projected, rotation, out=rotated)
-        signs = np.where(rotated > 0, 1.0, -1.0)
-        errors[number] = np.linalg.norm(np.subtract(signs, rotated, out=rotated))
-        u, _, a_transposed = np.linalg.svd(signs.T @ projected)
+        narrow_rotation = rotation.astype(np.float32)
+        product = np.zeros_like(rotation)
+        for first in range(0, len(narrow), step):
+            block = narrow[first : first + step]
+            block_signs = signs[: len(block)]
+            np.matmul(block, narrow_rotation, out=block_signs)
+            np.copysign(1.0, block_signs, out=block_signs, where=block_signs != 0)
+            block_signs[block_signs == 0] = -1.0
+            product += block_signs.T @ block
+        errors[number] = math.sqrt(max(0.0, squares - 2.0 * float(np.vdot(product, rotation.T))))
+        u, _, a_transposed = np.linalg.svd(product)
         rotation = a_transposed.T @ u.T
     return rotation, errors
