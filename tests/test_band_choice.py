@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from pathlib import Path
 from typing import Any
@@ -343,3 +344,36 @@ def test_explain_says_how_many_searches_used_the_bands() -> None:
     assert 20 <= explained.searches_by_bands <= 31
     share = round(100 * explained.searches_by_bands / 40)
     assert f"bands were used by {share} % of 40 searches" in str(explained)
+
+
+def test_work_that_changes_nothing_leaves_a_mapped_index_mapped(tmp_path: Path) -> None:
+    index = bitweigh.Index(64)
+    index.add(random_codes())
+    index.save(tmp_path)
+    mapped = bitweigh.Index.load(tmp_path, mmap=True)
+    before = mapped._state
+    mapped.compact()
+    mapped.build()
+    assert mapped._state is before, "the same decision again"
+    assert len(pickle.dumps(mapped)) < 1000
+
+
+def test_a_decision_against_bands_copies_no_rows(tmp_path: Path) -> None:
+    index = bitweigh.Index(64, build="manual")
+    index.add(random_codes())
+    index.save(tmp_path)
+    mapped = bitweigh.Index.load(tmp_path, mmap=True)
+    (before,) = mapped._state.segments
+    mapped.build()
+    (after,) = mapped._state.segments
+    assert after.segment.blocks is before.segment.blocks
+    assert after.segment.choice is not None
+
+
+def test_float_queries_of_embeddings_are_remembered() -> None:
+    embeddings = bitweigh.BinaryEmbeddings(dim=64)
+    embeddings.add(random_codes(100))
+    embeddings.search(np.ones((3, 64), np.float32), 7)
+    evidence = embeddings.index._recent.evidence()
+    assert evidence is not None
+    assert (len(evidence.costs), evidence.k) == (3, 7)

@@ -54,20 +54,28 @@ class _Scored(NamedTuple):
     ids: NDArray[np.int64]
 
 
-class SearchResult(Neighbours):
+class _Counted:
+    """A result that may have counters of its search."""
+
+    _counters: NDArray[np.int64] | None = None
+    """(n_counters,) for a single query, else (nq, n_counters)."""
+
+    @property
+    def stats(self) -> SearchStats | None:
+        """Counters of the search if it was called with ``stats=True``, else None."""
+        if self._counters is None:
+            return None
+        single = self._counters.ndim == 1
+        return SearchStats(*(self._counters.tolist() if single else self._counters.T))
+
+
+class SearchResult(_Counted, Neighbours):
     """The k nearest codes, nearest first; equal distances in ascending id.
 
     A pair, ``distances, ids = index.search(...)``: float64 (nq, k) and int64 (nq, k), or ``(k,)``
     for a single query. If the index has fewer than k codes, the rest is padded with distance +inf
     and id -1.
     """
-
-    _counters: NDArray[np.int64] | None = None
-
-    @property
-    def stats(self) -> SearchStats | None:
-        """Counters of the search if it was called with ``stats=True``, else None."""
-        return _stats_of(self._counters)
 
     def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
         """A table with a row for each neighbour: query, rank (1 is the nearest), id and distance.
@@ -103,20 +111,13 @@ class SearchResult(Neighbours):
         return frame_of_rows(self.ids, {"distance": self.distances}, kind, queries)
 
 
-class RangeResult(_Matches):
+class RangeResult(_Counted, _Matches):
     """All codes within a radius, one query after the other.
 
     A triple: ``lims`` int64 (nq + 1,), ``distances`` float64 (lims[-1],) and ``ids`` int64
     (lims[-1],). Those of query q are at ``lims[q]`` to ``lims[q + 1]``, nearest first, equal
     distances in ascending id. A single query has two `lims`.
     """
-
-    _counters: NDArray[np.int64] | None = None
-
-    @property
-    def stats(self) -> SearchStats | None:
-        """Counters of the search if it was called with ``stats=True``, else None."""
-        return _stats_of(self._counters)
 
     def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
         """A table with a row for each code, as `SearchResult.to_frame` returns it.
@@ -218,10 +219,3 @@ def others(ids: NDArray[np.int64], self_ids: NDArray[np.int64]) -> NDArray[np.bo
     mask: NDArray[np.bool_] = ids != self_ids[:, np.newaxis]
     mask[mask.all(axis=1), -1] = False
     return mask
-
-
-def _stats_of(counters: NDArray[np.int64] | None) -> SearchStats | None:
-    """Counters (n_counters,) of a single query or (nq, n_counters) by name."""
-    if counters is None:
-        return None
-    return SearchStats(*(counters.tolist() if counters.ndim == 1 else counters.T))

@@ -22,7 +22,7 @@ from bitweigh._checks import (
     as_query_costs,
 )
 from bitweigh._index.filters import Filter
-from bitweigh._index.request import nearest, search_options
+from bitweigh._index.request import search_options
 from bitweigh._results import ScoredResult
 from bitweigh.costs import inner_product
 from bitweigh.index import Index
@@ -250,8 +250,8 @@ class BinaryEmbeddings:
         costs = inner_product(_as_queries(queries, self.dim), signed=signed)
         k = as_k(k)
         options = search_options(threads=threads, deadline=deadline)
-        request = self._index._request(options, allow, deny, filter)
-        found = nearest(request, as_query_costs(costs, self.dim, deadline), k)
+        checked = as_query_costs(costs, self.dim, deadline)
+        found = self._index._nearest(checked, k, options, allow, deny, filter)
         # Not -distances, which would turn 0.0 into -0.0.
         return ScoredResult(0.0 - found.distances, found.ids)
 

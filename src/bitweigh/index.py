@@ -38,7 +38,7 @@ from bitweigh._checks import (
 from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.bands import BandOptions
 from bitweigh._index.code_queries import CodeQueries
-from bitweigh._index.evidence import DEFAULT_K, MAX_QUERIES, Evidence, RecentQueries
+from bitweigh._index.evidence import Evidence, RecentQueries, from_queries
 from bitweigh._index.explain import Explanation, explanation_of
 from bitweigh._index.filters import Filter, as_filter, segments_of
 from bitweigh._index.policy import SegmentPolicy
@@ -264,9 +264,7 @@ class Index:
         checked = as_query_costs(costs, self._policy.n_bits, deadline)
         k = as_k(k)
         options = search_options(method, threads, deadline=deadline)
-        if allow is None and deny is None and filter is None:
-            self._recent.add(checked, k)
-        return nearest(self._request(options, allow, deny, filter), checked, k, stats)
+        return self._nearest(checked, k, options, allow, deny, filter, stats)
 
     def search_with_ties(
         self,
@@ -904,8 +902,9 @@ class Index:
     def compact(self) -> None:
         """Put all codes into as few segments as possible, and free the memory of removed codes.
 
-        Worth it after many removals or small adds. Other threads can search meanwhile and see the
-        same codes. Needs memory for a second copy of the index while it runs.
+        Worth it after many removals or small adds. Decides about bands as `build` does. Other
+        threads can search and change the index meanwhile. Needs memory for a second copy of the
+        index while it runs.
 
         Examples
         --------
@@ -1155,6 +1154,21 @@ class Index:
         segments = segments_of(searched, as_filter(allow, deny, filter), options.deadline)
         return Request(self._engine, segments, options)
 
+    def _nearest(
+        self,
+        costs: NDArray[np.float64],
+        k: int,
+        options: _core.SearchOptions,
+        allow: ArrayLike | None,
+        deny: ArrayLike | None,
+        filter: Filter | None,  # noqa: A002
+        stats: bool = False,
+    ) -> SearchResult:
+        """Search for checked queries, and remember them for the choice of bands."""
+        if allow is None and deny is None and filter is None:
+            self._recent.add(costs, k)
+        return nearest(self._request(options, allow, deny, filter), costs, k, stats)
+
     def _evidence(self, sample_costs: ArrayLike | None, k: int | None) -> Evidence | None:
         """The queries to choose bands by; None to make them from stored codes."""
         if sample_costs is None:
@@ -1166,10 +1180,7 @@ class Index:
             costs = costs[np.newaxis]
         if not len(costs):
             raise ValueError("sample_costs must have at least one query")
-        step = -(-len(costs) // MAX_QUERIES)
-        return Evidence(
-            np.ascontiguousarray(costs[::step]), DEFAULT_K if k is None else as_k(k), "given"
-        )
+        return from_queries(costs, None if k is None else as_k(k))
 
     def _one_query(self, costs: ArrayLike) -> NDArray[np.float64]:
         """The costs of a single query, (n_bits, 2)."""

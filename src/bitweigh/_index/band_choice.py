@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bitweigh import _core, _system
 from bitweigh._index.bands import BandChoice, BandOptions, code_bytes, extra_bytes, layout_of
-from bitweigh._index.evidence import Evidence
+from bitweigh._index.evidence import Evidence, request_for
+from bitweigh._index.request import nearest
 from bitweigh._index.segments import Segment
 from bitweigh.typing import BitOrder, Codes
 
@@ -81,20 +81,16 @@ def gain_of(
 
     `scan_factor` is how many times as long a scan takes as that of the segment.
     """
-    engine = _core.Engine(segment.n_bits, bitorder, _system.KERNEL)
-    engine.tuning.scan_factor = scan_factor
-    k, costs = min(evidence.k, len(segment)), evidence.costs
-    distances, ids = np.empty((len(costs), k)), np.empty((len(costs), k), np.int64)
-    counters = np.empty((len(costs), len(_core.counter_names)), np.int64)
-    segments = _core.SegmentSet([segment.core], [None])
-    engine.search(segments, costs, k, _core.SearchOptions(), distances, ids, counters)
-    counts = dict(zip(_core.counter_names, counters.T, strict=True))
-    scan_ns = int(counts["scan_ns"].max())
+    request = request_for(segment, bitorder)
+    request.engine.tuning.scan_factor = scan_factor
+    stats = nearest(request, evidence.costs, min(evidence.k, len(segment)), stats=True).stats
+    assert stats is not None
+    scan_ns = int(stats.scan_ns.max())
     if scan_ns == 0:
         return 1.0  # too few rows for probing to be tried
-    fallback_ns = np.where(counts["fallbacks"] > 0, scan_ns, 0)
-    spent_ns = np.where(counts["probes"] > 0, counts["probe_spent_ns"] + fallback_ns, scan_ns)
-    gain = scan_ns * len(costs) / float(spent_ns.sum())
+    fallback_ns = np.where(stats.fallbacks > 0, scan_ns, 0)
+    spent_ns = np.where(stats.probes > 0, stats.probe_spent_ns + fallback_ns, scan_ns)
+    gain = scan_ns * len(evidence.costs) / float(spent_ns.sum())
     return gain / _STORED_CODES_FLATTER if evidence.source == "stored" else gain
 
 

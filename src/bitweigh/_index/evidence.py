@@ -15,10 +15,20 @@ from numpy.typing import NDArray
 
 from bitweigh import _core, _system
 from bitweigh._index.bands import EvidenceSource
+from bitweigh._index.request import Request, nearest, search_options
 from bitweigh._index.segments import Segment
+from bitweigh.costs import from_weights, hamming
 from bitweigh.typing import BitOrder, Codes
 
-__all__ = ["DEFAULT_K", "MAX_QUERIES", "Evidence", "RecentQueries", "from_codes"]
+__all__ = [
+    "DEFAULT_K",
+    "MAX_QUERIES",
+    "Evidence",
+    "RecentQueries",
+    "from_codes",
+    "from_queries",
+    "request_for",
+]
 
 Costs: TypeAlias = NDArray[np.float64]
 
@@ -87,37 +97,37 @@ def from_codes(codes: Codes, n_bits: int, bitorder: BitOrder) -> Evidence:
     drawn = rng.choice(len(codes), min(len(codes), MAX_QUERIES + _POOL_ROWS), replace=False)
     n_queries = min(MAX_QUERIES, len(drawn) // 2)
     rows, pool = drawn[:n_queries], codes[np.sort(drawn[n_queries:])]
-    bits = np.unpackbits(codes[rows], axis=1, count=n_bits, bitorder=bitorder)
-    agreeing = _agreeing_neighbours(bits, pool, n_bits, bitorder)
-    counts = np.arange(_NEIGHBOURS + 1)
+    agreeing = _agreeing_neighbours(codes[rows], pool, n_bits, bitorder)
     normal = NormalDist()
-    margins = [normal.inv_cdf((1 + count) / (_NEIGHBOURS + 2)) for count in counts.tolist()]
+    margins = [normal.inv_cdf((1 + n) / (_NEIGHBOURS + 2)) for n in range(_NEIGHBOURS + 1)]
     known = np.maximum(np.array(margins), 0.05)[agreeing]
-    noise = np.abs(rng.standard_normal(bits.shape))
-    return Evidence(_flip_costs(bits, (known + noise) / 2), DEFAULT_K, "stored", rows)
+    weights = (known + np.abs(rng.standard_normal(known.shape))) / 2
+    costs = from_weights(codes[rows], weights, per_query=True, bitorder=bitorder)
+    return Evidence(np.asarray(costs, np.float64), DEFAULT_K, "stored", rows)
+
+
+def from_queries(costs: Costs, k: int | None) -> Evidence:
+    """Queries (nq, n_bits, 2) of the caller, nq >= 1, or some of many."""
+    step = -(-len(costs) // MAX_QUERIES)
+    return Evidence(np.ascontiguousarray(costs[::step]), DEFAULT_K if k is None else k, "given")
 
 
 def _agreeing_neighbours(
-    bits: NDArray[np.uint8], pool: Codes, n_bits: int, bitorder: BitOrder
+    queries: Codes, pool: Codes, n_bits: int, bitorder: BitOrder
 ) -> NDArray[np.int64]:
     """How many of the nearest rows of a pool have the same bit, (nq, n_bits), of 32."""
     k = min(_NEIGHBOURS, len(pool))
-    engine = _core.Engine(n_bits, bitorder, _system.KERNEL)
     segment = Segment.build(pool, np.arange(len(pool)), n_bits)
-    distances, rows = np.empty((len(bits), k)), np.empty((len(bits), k), np.int64)
-    costs = _flip_costs(bits, np.ones(bits.shape))
-    engine.search(
-        _core.SegmentSet([segment.core], [None]), costs, k, _core.SearchOptions(), distances, rows
-    )
+    found = nearest(request_for(segment, bitorder), hamming(queries, n_bits, bitorder=bitorder), k)
+    bits = np.unpackbits(queries, axis=1, count=n_bits, bitorder=bitorder)
     agreeing = np.zeros(bits.shape, np.int64)
-    for neighbour in rows.T:
+    for neighbour in found.ids.T:
         other = np.unpackbits(pool[neighbour], axis=1, count=n_bits, bitorder=bitorder)
         agreeing += other == bits
     return agreeing * _NEIGHBOURS // k
 
 
-def _flip_costs(bits: NDArray[np.uint8], weights: NDArray[np.float64]) -> Costs:
-    costs = np.zeros((*bits.shape, 2))
-    costs[..., 0] = np.where(bits == 1, weights, 0.0)
-    costs[..., 1] = np.where(bits == 0, weights, 0.0)
-    return costs
+def request_for(segment: Segment, bitorder: BitOrder) -> Request:
+    """A search of one segment on one thread."""
+    engine = _core.Engine(segment.n_bits, bitorder, _system.KERNEL)
+    return Request(engine, _core.SegmentSet([segment.core], [None]), search_options(threads=1))

@@ -50,7 +50,7 @@ class Explanation:
     engine_us: float
     """Microseconds that the search took, measured."""
     searches: int
-    """Queries that the index was searched for, by anyone, since it was created or loaded."""
+    """Queries that this index and its copies were searched for since it was created or loaded."""
     searches_by_bands: int
     """Those among them that bands alone answered."""
     counters: dict[str, int]

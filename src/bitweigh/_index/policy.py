@@ -88,10 +88,14 @@ class SegmentPolicy:
         parts = list(state.parts())
         total = _bytes_of(parts)
         for number, part in enumerate(parts):
-            if rebuild or not part.segment.bands:
+            # Without other queries a decision would be the same again.
+            decided = part.segment.choice is not None and evidence is None
+            if rebuild or not (part.segment.bands or decided):
                 other_bytes = total - part.memory().total
                 parts[number] = self._banded(part, other_bytes, evidence, threads)
                 total = other_bytes + parts[number].memory().total
+        if parts == list(state.parts()):
+            return state
         tail = None if state.tail is None else parts.pop(0)
         return State(tuple(parts), tail, state.next_id)
 
@@ -161,14 +165,18 @@ class SegmentPolicy:
         evidence: Evidence | None,
         threads: int | None,
     ) -> LiveSegment:
-        """The part with the bands that pay."""
+        """The part with the bands that pay; if it stays without any, its rows are not copied."""
         # Checked before the rows are unpacked: there may be no memory for that either.
         if self._shape(len(part), part.segment.largest_id, other_bytes)[0] == 0:
             if part.segment.bands:
                 return part
             return replace(part, segment=replace(part.segment, unbanded="memory_limit"))
         rows = part.codes_and_ids()
-        return LiveSegment(self._with_bands(rows, other_bytes, evidence, threads))
+        segment = self._with_bands(rows, other_bytes, evidence, threads)
+        if segment.bands or part.segment.bands:
+            return LiveSegment(segment)
+        reason, choice = segment.unbanded, segment.choice
+        return replace(part, segment=replace(part.segment, unbanded=reason, choice=choice))
 
     def _with_bands(
         self,

@@ -34,7 +34,7 @@ MAX_LIMIT = 2**62
 
 
 class Request(NamedTuple):
-    """A search for the engine: the segments, the queries and the options."""
+    """A search for the engine, without its queries: the segments and the options."""
 
     engine: _core.Engine
     segments: _core.SegmentSet

@@ -105,6 +105,8 @@ class State:
             for old, new in zip(before.parts(), after.parts(), strict=True)
             if old.segment is not new.segment
         }
+        if not rebuilt:
+            return self
 
         def present(part: LiveSegment) -> tuple[LiveSegment, ...]:
             if id(part.segment) not in rebuilt:
@@ -121,6 +123,8 @@ class State:
 
         None if not all of these are still there. Rows that were removed since stay removed.
         """
+        if after is before:
+            return self
         now = {id(part.segment): part for part in self.parts()}
         if not all(id(part.segment) in now for part in before.parts()):
             return None

@@ -152,8 +152,7 @@ def _rotate(
             block = narrow[first : first + step]
             block_signs = signs[: len(block)]
             np.matmul(block, narrow_rotation, out=block_signs)
-            np.copysign(1.0, block_signs, out=block_signs, where=block_signs != 0)
-            block_signs[block_signs == 0] = -1.0
+            block_signs[:] = np.where(block_signs > 0, np.float32(1), np.float32(-1))
             product += block_signs.T @ block
         errors[number] = math.sqrt(max(0.0, squares - 2.0 * float(np.vdot(product, rotation.T))))
         u, _, a_transposed = np.linalg.svd(product)
