@@ -20,6 +20,7 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -211,7 +212,7 @@ def main() -> None:
     console.print(table)
     seconds = time.perf_counter() - began
     with ProcessPoolExecutor(cpus) as pool:
-        pauses = sorted(sum(pool.map(pauses_ms, [seconds] * cpus), []), reverse=True)
+        pauses = sorted(chain(*pool.map(pauses_ms, [seconds] * cpus)), reverse=True)
     longest = ", ".join(f"{pause:.1f}" for pause in pauses[:5]) or "none above 1"
     console.print(
         f"Loops that only read the clock, one per CPU, for {seconds:.0f} s: longest pauses "
