@@ -287,7 +287,7 @@ def test_parameters_are_read_set_and_shown_by_name() -> None:
         "n_bits": 16,
         "n_rounds": 50,
         "seed": 3,
-        "max_fit_rows": 100_000,
+        "max_fit_rows": 50_000,
         "bitorder": "big",
     }
     assert repr(hasher.set_params(seed=0, n_rounds=7)) == "ITQ(n_bits=16, n_rounds=7)"
