@@ -37,8 +37,8 @@ class ITQ(LinearHasher):
     seed : int
         Random seed of the first rotation, and of the sample if there are over `max_fit_rows` rows.
     max_fit_rows : int
-        Maximum number of rows to learn from. More take longer and give no better codes: precision
-        at 10 of 64 and 128 bits was within 0.01 for 20,000 to 100,000 rows.
+        Maximum number of rows to learn from. More take longer, and gave no better codes of word
+        vectors, SIFT descriptors and texts.
     bitorder : "big" or "little"
         As in ``np.packbits``.
 
