@@ -46,8 +46,8 @@ def nearest(distances: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 ESTIMATORS = [
-    WeightedHashNeighbors(n_bits=20),
-    WeightedHashNeighbors(hasher="itq", n_bits=9, weigher="wh"),
+    WeightedHashNeighbors(hasher="lsh", n_bits=20),
+    WeightedHashNeighbors(n_bits=9, weigher="wh"),
     WeightedHashNeighbors(hasher="sign", weigher="inner_product"),
     WeightedHashNeighbors(hasher=Sign(threshold="median"), weigher=Asym("lower_bound")),
     WeightedHashNeighbors(hasher=LSH(33, bitorder="little", seed=3), weigher=Wh(n_neighbours=2)),
@@ -60,6 +60,7 @@ ESTIMATORS = [
         WeightedHashNeighbors(),
         WeightedHashNeighbors(hasher="sign", weigher="inner_product"),
         WeightedHashNeighbors(hasher=LSH(12), weigher=Asym("lower_bound"), n_jobs=2),
+        WeightedHashNeighbors(hasher=LSH(12), rerank="float32"),
     ],
     ids=repr,
 )
@@ -127,7 +128,7 @@ def test_radius_neighbours_include_the_radius_itself(estimator: WeightedHashNeig
 
 def test_radius_neighbours_without_queries_leave_each_row_out() -> None:
     rows = np.tile(vectors(4), (3, 1))
-    fitted = WeightedHashNeighbors(n_bits=20, radius=1e9).fit(rows)
+    fitted = WeightedHashNeighbors(hasher="lsh", n_bits=20, radius=1e9).fit(rows)
     distances, found = fitted.radius_neighbors()
     for row, own in enumerate(found):
         assert sorted(own) == [other for other in range(12) if other != row]
@@ -206,7 +207,7 @@ def test_it_can_stand_before_a_classifier_of_precomputed_distances() -> None:
     images, labels = load_digits(return_X_y=True)
     train, test = slice(0, 1200), slice(1200, None)
     pipeline = make_pipeline(
-        WeightedHashNeighbors(n_neighbors=5, n_bits=128),
+        WeightedHashNeighbors(n_neighbors=5),
         KNeighborsClassifier(n_neighbors=5, metric="precomputed"),
     ).fit(images[train], labels[train])
     predicted = pipeline.predict(images[test])
@@ -245,7 +246,7 @@ def test_the_inner_product_is_that_of_the_projections_with_the_bits() -> None:
 
 def test_many_queries_are_searched_for_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = vectors(70)
-    fitted = WeightedHashNeighbors(n_bits=20, radius=1e9).fit(rows)
+    fitted = WeightedHashNeighbors(hasher="lsh", n_bits=20, radius=1e9).fit(rows)
     whole = [*fitted.kneighbors(), *fitted.kneighbors(rows), *fitted.radius_neighbors()]
     monkeypatch.setattr("bitweigh.hashers._vectors.BLOCK_VALUES", 20 * 16)
     parts = [*fitted.kneighbors(), *fitted.kneighbors(rows), *fitted.radius_neighbors()]
@@ -271,9 +272,10 @@ def test_the_random_state_draws_the_hasher() -> None:
     rows = vectors(50)
 
     def projection(random_state: Any) -> np.ndarray:
-        return WeightedHashNeighbors(random_state=random_state).fit(rows).hasher_.projection_
+        estimator = WeightedHashNeighbors(hasher="lsh", random_state=random_state)
+        return estimator.fit(rows).hasher_.projection_
 
-    assert np.array_equal(projection(5), LSH(64, seed=5).fit(rows).projection_)
+    assert np.array_equal(projection(5), LSH(128, seed=5).fit(rows).projection_)
     assert not np.array_equal(projection(5), projection(6))
     state = np.random.RandomState(1)
     assert not np.array_equal(projection(state), projection(state))
@@ -281,7 +283,7 @@ def test_the_random_state_draws_the_hasher() -> None:
 
 def test_wh_looks_for_neighbours_among_the_vectors_themselves() -> None:
     rows = vectors(200)
-    fitted = WeightedHashNeighbors(n_bits=9, weigher="wh", random_state=3).fit(rows)
+    fitted = WeightedHashNeighbors(n_bits=9, hasher="lsh", weigher="wh", random_state=3).fit(rows)
     expected = Wh(seed=3).fit(LSH(9, seed=3).fit(rows).project(rows), vectors=rows)
     assert np.array_equal(fitted.weigher_.sigmas_, expected.sigmas_)
 
@@ -303,7 +305,10 @@ def test_wrong_parameters_are_refused_by_fit() -> None:
             {"weigher": "bm25"},
             "weigher must be 'asym', 'wh', 'inner_product' or a weigher, got 'bm25'",
         ),
-        ({"hasher": "itq"}, "ITQ has at most one bit per feature, got n_bits=64"),
+        ({"n_bits": 64}, "ITQ has at most one bit per feature, got n_bits=64"),
+        ({"n_bits": 9, "hasher": LSH(8)}, r"n_bits=9 contradicts LSH\(n_bits=8\)"),
+        ({"metric": "dot"}, "metric must be 'euclidean' or 'cosine', got 'dot'"),
+        ({"rerank": "int8"}, "rerank must be 'float16' or 'float32', got 'int8'"),
     ):
         with pytest.raises(ValueError, match=message):
             WeightedHashNeighbors(**parameters).fit(rows)
@@ -335,7 +340,7 @@ def test_without_scikit_learn_importing_says_what_to_install(
 @pytest.mark.parametrize("queries", [None, vectors(7, seed=1)])
 def test_the_graph_within_a_radius_has_the_neighbours_within_it(queries: Any) -> None:
     data = vectors(80)
-    neighbours = WeightedHashNeighbors(n_bits=32, random_state=0).fit(data)
+    neighbours = WeightedHashNeighbors(random_state=0).fit(data)
     neighbours.radius = float(np.median(neighbours.kneighbors(data, 9)[0]))
     distances, rows = neighbours.radius_neighbors(queries)
     graph = neighbours.radius_neighbors_graph(queries, mode="distance", sort_results=True)
@@ -352,7 +357,7 @@ def test_the_graph_within_a_radius_has_the_neighbours_within_it(queries: Any) ->
 def test_a_wrong_mode_of_a_graph_is_refused_before_searching(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    neighbours = WeightedHashNeighbors(n_bits=32).fit(vectors(30))
+    neighbours = WeightedHashNeighbors().fit(vectors(30))
     monkeypatch.setattr(neighbours, "_vectors", None)
     for graph in (neighbours.kneighbors_graph, neighbours.radius_neighbors_graph):
         with pytest.raises(ValueError, match="mode must be 'connectivity' or 'distance'"):
