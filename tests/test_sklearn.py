@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
+import inspect
+import pickle
 import sys
 from typing import Any
 
@@ -147,6 +150,44 @@ def test_radius_neighbours_are_in_arrays_like_scikit_learns() -> None:
         assert mine.dtype == other.dtype == object
         assert mine[0].dtype == other[0].dtype
         assert mine[0].shape == other[0].shape == (0,)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_with_rerank_neighbours_and_distances_are_those_of_scikit_learn(metric: Any) -> None:
+    rows, queries = vectors(90), vectors(7, seed=1)  # fewer rows than the candidates for k = 9
+    own = WeightedHashNeighbors(9, metric=metric, rerank="float32").fit(rows)
+    theirs = NearestNeighbors(n_neighbors=9, metric=metric, algorithm="brute").fit(rows)
+    for asked in (queries, None):
+        distances, found = own.kneighbors(asked)
+        expected_distances, expected = theirs.kneighbors(asked)
+        assert np.array_equal(found, expected)
+        np.testing.assert_allclose(distances, expected_distances, rtol=1e-4, atol=1e-6)
+    radius = float(np.median(own.kneighbors(queries)[0]))
+    within = own.radius_neighbors(queries, radius, return_distance=False)
+    expected = theirs.radius_neighbors(queries, radius * (1 + 1e-6), return_distance=False)
+    assert [sorted(one) for one in within] == [sorted(one) for one in expected]
+    assert sum(map(len, within)) > 20
+
+
+@pytest.mark.parametrize("rerank", [None, "float16"])
+@pytest.mark.parametrize(
+    "make", [copy.copy, copy.deepcopy, lambda fitted: pickle.loads(pickle.dumps(fitted))]
+)
+def test_what_was_fitted_can_be_copied_and_pickled(rerank: Any, make: Any) -> None:
+    rows = vectors(60)
+    fitted = WeightedHashNeighbors(rerank=rerank).fit(rows)
+    again = make(fitted)
+    for one, other in zip(fitted.kneighbors(), again.kneighbors(), strict=True):
+        assert np.array_equal(one, other)
+    fitted.fit(vectors(30, 5))
+    assert again.kneighbors(rows)[1].shape == (60, 5)
+
+
+def test_the_defaults_are_those_of_a_vector_index() -> None:
+    estimator = inspect.signature(WeightedHashNeighbors).parameters
+    index = inspect.signature(bitweigh.VectorIndex).parameters
+    for name in ("n_bits", "hasher", "weigher", "metric", "rerank"):
+        assert estimator[name].default == index[name].default
 
 
 def test_more_neighbours_than_rows_are_refused_as_by_scikit_learn() -> None:
