@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import threading
 from collections.abc import Callable
@@ -230,6 +231,20 @@ def test_a_failed_addition_to_one_of_two_copies_harms_neither() -> None:
             changed.add(bad)
         assert same_bytes(index.search(QUERIES, 9), expected)
         assert same_bytes(other.search(QUERIES, 9), expected)
+
+
+def test_a_copy_never_truncates_the_file_of_its_original() -> None:
+    index = fitted_index(rerank="float32")
+    other = index.copy()
+    index.add(DATA)  # beyond the rows that the copy knows
+    vectors = index._fitted().vectors
+    assert vectors is not None
+    before = os.fstat(vectors._log._file.fileno()).st_size
+    other.compact()
+    with pytest.raises(ValueError, match="X must be finite"):
+        other.add(np.full((1, 12), np.nan))
+    # Reading rows behind the end of a file would end the process.
+    assert os.fstat(vectors._log._file.fileno()).st_size == before
 
 
 def test_copies_of_copies_do_not_collect_files_for_ever() -> None:
