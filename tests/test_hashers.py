@@ -116,7 +116,7 @@ def test_the_error_of_itq_is_that_of_its_own_bits() -> None:
 
 def test_the_sign_of_zero_is_minus_one_as_its_bit_is_0() -> None:
     projected = np.array([[1.0, 0.0], [1.0, 3.0]])
-    rotation, errors = itq._rotate(projected, np.eye(2), 1)
+    rotation, errors = itq._rotate(projected, np.eye(2), 1, lambda: None)
     signs = np.array([[1.0, -1.0], [1.0, 1.0]])
     u, _, a_transposed = np.linalg.svd(signs.T @ projected)
     np.testing.assert_allclose(rotation, (u @ a_transposed).T)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -102,12 +103,23 @@ class ITQ(LinearHasher):
 
     def _learn(self, rows: NDArray[Any], n_bits: int, generator: np.random.Generator) -> None:
         n_rounds = as_integer(self.n_rounds, "n_rounds", 0, 2**31)
+        # Multiplications for each row; two products in each round.
+        n_features = rows.shape[1]
+        for_components, for_round = n_features * (n_features + n_bits), 2 * n_bits * n_bits
+        work = for_components + n_rounds * for_round
         mean = mean_of(rows)
-        components = _leading_components(rows, mean, n_bits)
+        components = _leading_components(
+            rows, mean, n_bits, lambda share: self._report(share * for_components / work)
+        )
         projected = np.empty((len(rows), n_bits))
         for start, block in blocks(rows):
             projected[start : start + len(block)] = (block - mean) @ components
-        rotation, errors = _rotate(projected, _random_rotation(n_bits, generator), n_rounds)
+        rotation, errors = _rotate(
+            projected,
+            _random_rotation(n_bits, generator),
+            n_rounds,
+            lambda: self._report(for_round / work),
+        )
         self.mean_ = mean
         self.projection_ = np.ascontiguousarray(components @ rotation)
         self.thresholds_ = np.zeros(n_bits)
@@ -115,13 +127,17 @@ class ITQ(LinearHasher):
 
 
 def _leading_components(
-    rows: NDArray[Any], mean: NDArray[np.float64], n_bits: int
+    rows: NDArray[Any], mean: NDArray[np.float64], n_bits: int, report: Callable[[float], None]
 ) -> NDArray[np.float64]:
-    """Eigenvectors of the covariance with the largest eigenvalues first, (n_features, n_bits)."""
+    """Eigenvectors of the covariance with the largest eigenvalues first, (n_features, n_bits).
+
+    `report` is called with the share of the rows after each block.
+    """
     covariance = np.zeros((rows.shape[1], rows.shape[1]))
     for _, block in blocks(rows):
         centred = block - mean
         covariance += centred.T @ centred
+        report(len(block) / len(rows))
     _, vectors = np.linalg.eigh(covariance / len(rows))  # ascending eigenvalues
     return vectors[:, ::-1][:, :n_bits]
 
@@ -133,9 +149,14 @@ def _random_rotation(n_bits: int, generator: np.random.Generator) -> NDArray[np.
 
 
 def _rotate(
-    projected: NDArray[np.float64], rotation: NDArray[np.float64], n_rounds: int
+    projected: NDArray[np.float64],
+    rotation: NDArray[np.float64],
+    n_rounds: int,
+    report: Callable[[], None],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The rotation after `n_rounds`, and the error of each round; the paper's V is `projected`.
+
+    `report` is called after each round.
 
     Rows are rotated in float32, which halves the time and moves no more than a few bits of rows
     that are next to a threshold. The rotation itself is computed in float64. The error follows from
@@ -158,4 +179,5 @@ def _rotate(
         errors[number] = math.sqrt(max(0.0, squares - 2.0 * float(np.vdot(product, rotation.T))))
         u, _, a_transposed = np.linalg.svd(product)
         rotation = a_transposed.T @ u.T
+        report()
     return rotation, errors
