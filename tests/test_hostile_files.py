@@ -156,7 +156,9 @@ def test_a_mutated_index_is_refused_unless_its_checksums_match(
 ) -> None:
     outcomes: Counter[str] = Counter()
     tried = 0
-    for mutated in mutate(files):
+    # Every third byte where time is short: of each array, all bytes of a number in turn.
+    step = 3 if mutate in (flips, truncations) and not LONG else 1
+    for mutated in itertools.islice(mutate(files), 0, None, step):
         tried += 1
         write(tmp_path / "index", mutated)
         with (

@@ -1,13 +1,16 @@
 // Parts that the tests share: a counting check, random numbers, and the list of suites.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/scan/scan_query.h"
@@ -34,6 +37,16 @@ inline void fail(const char* file, int line, const char* condition, const std::s
             ::bitweigh::test::fail(__FILE__, __LINE__, #condition, detail_text.str()); \
         }                                                                              \
     } while (false)
+
+// Whether to test at length, as `make test-all` does.
+inline bool is_long_run() {
+    const char* const setting = std::getenv("BITWEIGH_LONG");
+    return setting != nullptr && std::string_view(setting) == "1";
+}
+// How often to repeat random cases: `count` times in long runs, else a third.
+inline std::size_t repeats(std::size_t count) {
+    return is_long_run() ? count : std::max<std::size_t>(1, count / 3);
+}
 
 // A random number from 0 to `max`, the same sequence on every machine.
 using Rng = std::mt19937_64;

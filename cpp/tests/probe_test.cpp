@@ -142,7 +142,7 @@ void check_methods(Rng& rng, const Case& c, std::size_t k) {
 void test_small_segments() {
     Rng rng(8);
     for (const CostKind& kind : cost_kinds) {
-        for (int repeat = 0; repeat < 70; ++repeat) {
+        for (std::size_t repeat = 0; repeat < repeats(70); ++repeat) {
             constexpr std::size_t all_rows[] = {1, 2, 31, 32, 33, 65, 130, 300};
             constexpr std::size_t all_bits[] = {1, 3, 7, 8, 9, 16, 33, 64, 65, 130};
             const std::size_t n = all_rows[pick(rng, std::size(all_rows) - 1)];

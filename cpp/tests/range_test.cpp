@@ -77,7 +77,7 @@ void check_radii(Rng& rng, const Case& c) {
 void test_small_ranges() {
     Rng rng(12);
     for (const CostKind& kind : cost_kinds) {
-        for (int repeat = 0; repeat < 25; ++repeat) {
+        for (std::size_t repeat = 0; repeat < repeats(25); ++repeat) {
             constexpr std::size_t all_rows[] = {1, 31, 33, 130, 300};
             constexpr std::size_t all_bits[] = {1, 7, 16, 65, 130};
             const std::size_t n = all_rows[pick(rng, std::size(all_rows) - 1)];

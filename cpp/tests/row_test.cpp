@@ -17,15 +17,16 @@ namespace {
 
 constexpr std::size_t page_rows = RowMaskView::page_blocks * block_rows;
 
-void check_mask(const RowMask& mask, const std::set<Row>& denied, const char* kind) {
-    CHECK(mask.denied_rows() == denied.size(), kind << ", " << mask.rows() << " rows");
-    CHECK(mask.allowed_rows() == mask.rows() - denied.size(), kind);
+// `denied` says for each row whether it is denied.
+void check_mask(const RowMask& mask, const std::vector<bool>& denied, const char* kind) {
+    const auto n_denied = static_cast<std::size_t>(std::count(denied.begin(), denied.end(), true));
+    CHECK(mask.denied_rows() == n_denied, kind << ", " << mask.rows() << " rows");
+    CHECK(mask.allowed_rows() == mask.rows() - n_denied, kind);
     bool right = true;
     std::vector<Row> allowed;
     for (std::size_t row = 0; row < mask.rows(); ++row) {
-        const bool is_denied = denied.contains(static_cast<Row>(row));
-        right &= mask.view().denies(static_cast<Row>(row)) == is_denied;
-        if (!is_denied) allowed.push_back(static_cast<Row>(row));
+        right &= mask.view().denies(static_cast<Row>(row)) == denied[row];
+        if (!denied[row]) allowed.push_back(static_cast<Row>(row));
     }
     CHECK(right, kind << ", " << mask.rows() << " rows");
     std::vector<Row> visited;
@@ -98,31 +99,27 @@ void check_ids_below(Rng& rng, std::size_t n) {
 void test_row_masks() {
     Rng rng(1);
     for (const std::size_t rows : {1ul, 31ul, 33ul, page_rows - 1, page_rows, 2 * page_rows + 65}) {
-        std::set<Row> all;
-        for (std::size_t row = 0; row < rows; ++row) all.insert(static_cast<Row>(row));
         for (const bool starts_empty : {false, true}) {
             RowMask mask = starts_empty ? RowMask::denying_all(rows) : RowMask(rows);
-            std::set<Row> denied = starts_empty ? all : std::set<Row>();
+            std::vector<bool> denied(rows, starts_empty);
             check_mask(mask, denied, "none or all");
             for (std::size_t step = 0; step < 4; ++step) {
                 const RowMask before = mask;
-                const std::set<Row> before_denied = denied;
+                const std::vector<bool> before_denied = denied;
                 std::vector<Row> more(1 + pick(rng, 5));
                 for (Row& row : more) row = static_cast<Row>(pick(rng, rows - 1));
-                if (starts_empty == (step < 3)) {
-                    mask = mask.allowing(more);
-                    for (const Row row : more) denied.erase(row);
-                } else {
-                    mask = mask.denying(more);
-                    denied.insert(more.begin(), more.end());
-                }
+                const bool allows = starts_empty == (step < 3);
+                mask = allows ? mask.allowing(more) : mask.denying(more);
+                for (const Row row : more) denied[row] = !allows;
                 check_mask(mask, denied, "with more");
                 check_mask(before, before_denied, "the one it was made from");
             }
             // From masks of exactly the required length, whose bits beyond the last row are
             // ignored.
             std::shared_ptr<std::uint32_t[]> masks(new std::uint32_t[blocks_of(rows)]());
-            for (const Row row : denied) masks[row / 32] |= std::uint32_t{1} << row % 32;
+            for (std::size_t row = 0; row < rows; ++row) {
+                masks[row / 32] |= std::uint32_t{denied[row]} << row % 32;
+            }
             if (rows % 32) masks[rows / 32] |= ~std::uint32_t{0} << rows % 32;
             const auto blocks =
                 RowMask::from_blocks(rows, [&](std::size_t block) { return masks[block]; });
@@ -133,7 +130,7 @@ void test_row_masks() {
             // The caller may release the masks.
             masks.reset();
             const auto last = static_cast<Row>(rows - 1);
-            denied.insert(last);
+            denied[last] = true;
             check_mask(stored.denying({&last, 1}), denied, "stored, with more");
         }
     }
