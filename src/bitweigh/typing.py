@@ -20,6 +20,7 @@ __all__ = [
     "OnDuplicate",
     "OnMissing",
     "Precision",
+    "RescoreDtype",
     "VectorDtype",
     "WeigherName",
 ]
@@ -46,6 +47,8 @@ Metric: TypeAlias = Literal["euclidean", "cosine"]
 """Distance between vectors."""
 VectorDtype: TypeAlias = Literal["float16", "float32"]
 """Precision in which a vector index stores the vectors it reranks by."""
+RescoreDtype: TypeAlias = Literal["int8", "float16", "float32"]
+"""Precision in which binary embeddings keep the vectors that they are rescored by."""
 HasherName: TypeAlias = Literal["itq", "lsh", "sign"]
 """Hashers that can be chosen by name."""
 WeigherName: TypeAlias = Literal["asym", "wh", "inner_product"]
