@@ -22,12 +22,13 @@ from bitweigh._results import RangeResult, ScoredRangeResult, ScoredResult
 from bitweigh._vectors.ranking import all_within, rank
 from bitweigh._vectors.store import Vectors
 from bitweigh.costs import inner_product
+from bitweigh.errors import LimitError
 from bitweigh.typing import Floats
 
 __all__ = ["Limits", "best", "in_order_of_bits", "in_order_of_vectors", "n_to_rescore", "scored"]
 
-# Products with a query of such numbers, and their sums, are finite.
-_MAX_QUERY = 2.0**800
+# Sums of products of such numbers with float32 are finite.
+_MAX_QUERY = 1e200
 
 
 class Limits(NamedTuple):
@@ -97,23 +98,37 @@ def scored(
     limits: Limits,
 ) -> ScoredRangeResult:
     """All embeddings with scores of at least each query's bound, by kept vectors or by bits."""
+    try:
+        found = _within(state, queries, 0.0 - bounds, by_vectors, signed, limit, limits)
+    except LimitError as error:
+        # Scores have no radius.
+        raise LimitError(str(error).replace("within its radius", "of at least min_score")) from None
+    return _as_scores(found)
+
+
+def _within(
+    state: EmbeddingsState,
+    queries: Floats,
+    radii: NDArray[np.float64],
+    by_vectors: bool,
+    signed: bool,
+    limit: int | None,
+    limits: Limits,
+) -> RangeResult:
     threads, allow, deny, filter_, deadline = limits
-    radii = 0.0 - bounds
     if by_vectors:
         if signed:
             raise ValueError("signed=True is for scores of bits: pass by='codes' with it")
         assert state.vectors is not None
         rows = _folded(state, queries)
         ids = ids_among(state.index.ids, as_filter(allow, deny, filter_))
-        found = all_within(
+        return all_within(
             state.vectors, ids, rows, "inner_product", radii, limit, threads, deadline
         )
-    else:
-        costs = inner_product(queries, signed=signed)
-        checked = as_query_costs(costs, state.index.n_bits, deadline)
-        options = search_options(threads=threads, limit=limit, deadline=deadline)
-        found = codes_within(state.index._request(options, allow, deny, filter_), checked, radii)
-    return _as_scores(found)
+    costs = inner_product(queries, signed=signed)
+    checked = as_query_costs(costs, state.index.n_bits, deadline)
+    options = search_options(threads=threads, limit=limit, deadline=deadline)
+    return codes_within(state.index._request(options, allow, deny, filter_), checked, radii)
 
 
 def in_order_of_bits(
@@ -156,5 +171,5 @@ def _folded(state: EmbeddingsState, queries: Floats) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
             rows *= state.scales
     if np.abs(rows).max(initial=0.0) > _MAX_QUERY:
-        raise ValueError("queries must have numbers below 1e200, so that scores are finite")
+        raise ValueError("queries are too large: a score might not be finite")
     return rows
