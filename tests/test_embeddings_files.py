@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cli_cases import run
 from embedding_cases import RESCORE, rescored, some_embeddings
-from storage_cases import sealed
+from storage_cases import sealed, stopped_at_every_step
 from vector_cases import same_bytes
 
 import bitweigh
@@ -53,6 +53,35 @@ def test_an_empty_collection_keeps_its_calibration(calibration: Any, tmp_path: P
     assert (loaded._state.scales is None) == (calibration is None)
     loaded.add(X)
     assert same_bytes(loaded.search(QUERIES, 5), rescored(X).search(QUERIES, 5))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_wherever_a_save_stops_the_folder_has_the_old_embeddings_or_the_new(
+    clean: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def content(embeddings: BinaryEmbeddings) -> tuple[object, ...]:
+        found = embeddings.range_search(QUERIES, -np.inf)
+        return (found.ids.tobytes(), found.scores.tobytes(), str(embeddings.note))
+
+    embeddings = rescored(X)
+    embeddings.save(tmp_path / "start", note={"state": "old"})
+    before = content(embeddings)
+    embeddings.replace(-X[:5], range(5))
+    embeddings.add(X[:3])
+
+    def save(folder: Path) -> None:
+        embeddings.save(folder, note={"state": "new"})
+
+    seen = []
+    for folder in stopped_at_every_step(
+        save, tmp_path / "start", tmp_path, monkeypatch, clean=clean
+    ):
+        seen += [content(BinaryEmbeddings.load(folder, mmap=mmap)) for mmap in (False, True)]
+    after = content(embeddings)
+    assert len(seen) > 16
+    assert seen == [before] * seen.count(before) + [after] * seen.count(after)
+    assert seen.count(before)
+    assert seen.count(after)
 
 
 def test_without_vectors_the_folder_is_that_of_an_index(tmp_path: Path) -> None:
