@@ -176,6 +176,17 @@ def test_range_results_are_merged_and_become_tables() -> None:
     assert same_bytes(left.search(QUERIES, 9), whole.search(QUERIES, 9))
 
 
+@pytest.mark.parametrize("rescore", RESCORE)
+def test_a_new_collection_takes_over_what_is_merged_into_it(rescore: Any) -> None:
+    embeddings, other = BinaryEmbeddings(24, rescore=rescore), rescored(X, rescore)
+    embeddings.merge(other)
+    assert same_bytes(embeddings.search(QUERIES, 9), other.search(QUERIES, 9))
+    with pytest.raises(ValueError, match="is in use"):
+        embeddings.merge(other)
+    embeddings.merge(other, on_duplicate="replace")
+    assert len(embeddings) == 300
+
+
 class Model:
     """A collection and a dict with the same changes."""
 
@@ -297,6 +308,13 @@ def test_copies_are_independent(rescore: Any) -> None:
         before = copied.search(QUERIES, 9)
         embeddings.add(rows[200:210])
         copied.add(rows[250:260])
+        for each, first in ((embeddings, 200), (copied, 250)):
+            alone = BinaryEmbeddings(24, rescore=rescore)
+            alone.add(rows[:200])  # for the same scales
+            alone.add(rows[first : first + 10], ids=each.ids[200:])
+            assert same_bytes(
+                each.range_search(QUERIES, -np.inf), alone.range_search(QUERIES, -np.inf)
+            )
         copied.remove(range(200, 300), on_missing="ignore")
         assert same_bytes(copied.search(QUERIES, 9), before)
         embeddings.remove(range(200, 300), on_missing="ignore")
@@ -314,6 +332,7 @@ def test_resetting_leaves_an_empty_collection(rescore: Any) -> None:
     expected = embeddings.search(QUERIES, 5)
     embeddings.reset()
     assert embeddings.search(QUERIES[0], 1).ids.tolist() == [-1]
+    assert embeddings._state.vectors is None or embeddings._state.vectors.n_rows == 0
     embeddings.add(rows)
     assert same_bytes(embeddings.search(QUERIES, 5), expected)
 
