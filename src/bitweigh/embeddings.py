@@ -1,9 +1,8 @@
 """Binary-quantised embeddings, ranked by their inner product with a float query.
 
 Every embedding is ranked by its bits, not a shortlist; the best may then be ranked by the vectors
-themselves, if these are kept. The state is replaced as a whole, never changed: any number of
-threads may search while another changes it. Methods check their arguments; functions of
-`bitweigh._embeddings` do the work.
+themselves, if these are kept. Any number of threads may search while another changes it. Methods
+check their arguments; functions of `bitweigh._embeddings` do the work.
 """
 
 from __future__ import annotations
@@ -301,7 +300,7 @@ class BinaryEmbeddings:
 
         """
         with self._writing:
-            index = self._state.index.copy()
+            index = self._state.index_to_change()
             count = index.remove(ids, on_missing=on_missing)
             self._state = replace(self._state, index=index)
             return count
@@ -355,7 +354,7 @@ class BinaryEmbeddings:
         """
         with self._writing:
             state = self._state
-            index = state.index.copy()
+            index = state.index_to_change()
             index.reset()
             vectors = None if state.rescore is None else Vectors.empty(state.rescore, self.dim)
             self._state = replace(state, index=index, vectors=vectors)
@@ -376,12 +375,12 @@ class BinaryEmbeddings:
         0
 
         """
-        before = self._state.index
+        before = self._state.index.copy()
         after = before.copy()
         after.compact()
         with self._writing:
             state = self._state
-            index = state.index.copy()
+            index = state.index_to_change()
             merged = index._state.with_compacted(before._state, after._state)
             if merged is None:  # others have merged segments meanwhile
                 index.compact()
@@ -417,17 +416,17 @@ class BinaryEmbeddings:
         >>> embeddings.build()
 
         """
-        before = self._state
         costs = None
         if sample_queries is not None:
             n_found = DEFAULT_K if k is None else as_k(k)
-            k = n_to_rescore(before, n_found, None) or n_found
+            k = n_to_rescore(self._state, n_found, None) or n_found
             costs = inner_product(as_queries(sample_queries, self.dim))
-        built = before.index.copy()
+        before = self._state.index.copy()
+        built = before.copy()
         built.build(sample_costs=costs, k=k, rebuild=rebuild, threads=threads)
         with self._writing:
-            index = self._state.index.copy()
-            index._state = index._state.with_rebuilt(before.index._state, built._state)
+            index = self._state.index_to_change()
+            index._state = index._state.with_rebuilt(before._state, built._state)
             self._state = replace(self._state, index=index)
 
     def search(
@@ -652,6 +651,7 @@ class BinaryEmbeddings:
         single = np.ndim(ids) == 0
         query_ids = as_ids([ids] if single else ids)
         state = self._state
+        state = replace(state, index=state.index.copy())  # which nobody changes meanwhile
         if state.vectors is None:
             codes = state.index.codes_of(query_ids)
             queries = 2.0 * np.unpackbits(codes, axis=1, count=state.index.n_bits) - 1.0
@@ -871,7 +871,7 @@ class BinaryEmbeddings:
         text = note_text(note)
         files.save(state, path, text)
         with self._writing:
-            index = self._state.index.copy()
+            index = self._state.index_to_change()
             index._note = text
             self._state = replace(self._state, index=index)
 

@@ -1,4 +1,4 @@
-"""Changes: bits, ids and vectors become part of a new state together, or not at all."""
+"""Changes: bits, ids and vectors become part of the state together, or not at all."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ Block = NDArray[Any]
 def with_embeddings(
     state: EmbeddingsState, embeddings: object, ids: object, *, replacing: bool
 ) -> EmbeddingsState:
-    """A new state with these embeddings, packed or, with `rescore`, floats."""
+    """The state with these embeddings, packed or, with `rescore`, floats."""
     dim = state.index.n_bits
     if state.vectors is None:
-        index = state.index.copy()
         codes = as_packed(embeddings, dim)
-        index.add(codes, ids, on_duplicate="replace" if replacing else "error")  # type: ignore[arg-type]
-        return replace(state, index=index)
+        state.index.add(codes, ids, on_duplicate="replace" if replacing else "error")  # type: ignore[arg-type]
+        return state
     floats = as_embeddings(embeddings, dim)
     new_ids = None if ids is None else _as_new_ids(state, ids, len(floats), replacing)
     if len(floats) == 0:
@@ -45,12 +44,11 @@ def with_embeddings(
 def with_merged(
     state: EmbeddingsState, other: EmbeddingsState, *, replacing: bool
 ) -> EmbeddingsState:
-    """A new state with all embeddings of another; see `check_mergeable`."""
-    ids = other.index.ids
+    """The state with all embeddings of another; see `check_mergeable`."""
     if state.vectors is None or other.vectors is None:
-        index = state.index.copy()
-        index.merge(other.index, on_duplicate="replace" if replacing else "error")
-        return replace(state, index=index)
+        state.index.merge(other.index, on_duplicate="replace" if replacing else "error")
+        return state
+    ids = other.index.ids
     _as_new_ids(state, ids, len(ids), replacing)
     if state.scales is None:
         state = replace(state, scales=other.scales)
@@ -111,7 +109,7 @@ def _with_rows(
     try:
         for block in blocks:
             writer.write(block, "embeddings")
-        index = state.index.copy()
+        index = state.index_to_change()
         first_id = index._state.next_id
         index.add(codes, ids, on_duplicate="replace")
         new_ids = range(first_id, first_id + len(codes)) if ids is None else ids
