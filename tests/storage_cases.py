@@ -77,7 +77,7 @@ def changed(index: VectorIndex) -> None:
 
 
 def other_vectors() -> VectorIndex:
-    index = VectorIndex(n_bits=7, hasher="sign", weigher="wh", metric="cosine").fit(DATA)
+    index = VectorIndex(hasher="sign", weigher="wh", metric="cosine").fit(DATA)
     index.add(DATA[:50])
     return index
 

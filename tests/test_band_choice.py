@@ -12,9 +12,10 @@ import pytest
 
 import bitweigh
 from bitweigh._index import band_choice
-from bitweigh._index.bands import BandChoice
-from bitweigh._index.evidence import MAX_QUERIES, RecentQueries, from_codes
+from bitweigh._index.bands import BandChoice, BandOptions
+from bitweigh._index.evidence import MAX_QUERIES, Evidence, RecentQueries, from_codes
 from bitweigh._index.policy import SegmentPolicy
+from bitweigh._index.segments import Segment
 
 N_ROWS = 150_000
 
@@ -164,6 +165,29 @@ def test_no_band_is_built_where_the_sample_shows_that_none_pay(
     assert built == []
     index.add(clustered_codes(500_000), np.arange(10**6, 10**6 + 500_000))
     assert built == [650_000]
+
+
+def test_a_sample_is_asked_for_fewer_neighbours_and_has_no_row_that_a_query_is_made_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n = 16_000
+    codes = np.arange(n, dtype=">u2").view(np.uint8).reshape(n, 2)
+    sampled = []
+
+    def asked(segment: Segment, _: Any, evidence: Evidence, factor: float = 1.0) -> float:
+        sampled.append((segment, evidence.k, factor))
+        return 2.0
+
+    monkeypatch.setattr(band_choice, "_MIN_SAMPLE_ROWS", n // 4)
+    monkeypatch.setattr(band_choice, "gain_of", asked)
+    evidence = from_codes(codes, 16, "big")._replace(k=100)
+    band_choice.best_for_sample(codes, 16, "big", BandOptions(), 2, evidence)
+    ((segment, k, factor),) = sampled
+    assert k == 25
+    assert factor == pytest.approx(n / len(segment))
+    numbers = segment.codes(np.arange(len(segment), dtype=np.uint32)).view(">u2")[:, 0]
+    assert evidence.rows is not None
+    assert np.isin(evidence.rows, numbers).sum() == 0
 
 
 def test_bands_that_gain_too_little_on_all_rows_are_dropped(

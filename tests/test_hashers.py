@@ -16,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_info
 
+from bitweigh._blas import one_blas_thread
 from bitweigh.hashers import ITQ, LSH, Sign
 from bitweigh.hashers import _estimator as estimator
 from bitweigh.hashers import _itq as itq
@@ -116,7 +118,7 @@ def test_the_error_of_itq_is_that_of_its_own_bits() -> None:
 
 def test_the_sign_of_zero_is_minus_one_as_its_bit_is_0() -> None:
     projected = np.array([[1.0, 0.0], [1.0, 3.0]])
-    rotation, errors = itq._rotate(projected, np.eye(2), 1)
+    rotation, errors = itq._rotate(projected, np.eye(2), 1, 1, lambda: None)
     signs = np.array([[1.0, -1.0], [1.0, 1.0]])
     u, _, a_transposed = np.linalg.svd(signs.T @ projected)
     np.testing.assert_allclose(rotation, (u @ a_transposed).T)
@@ -287,9 +289,42 @@ def test_parameters_are_read_set_and_shown_by_name() -> None:
         "n_bits": 16,
         "n_rounds": 50,
         "seed": 3,
-        "max_fit_rows": 100_000,
+        "max_fit_rows": 50_000,
         "bitorder": "big",
     }
     assert repr(hasher.set_params(seed=0, n_rounds=7)) == "ITQ(n_bits=16, n_rounds=7)"
     with pytest.raises(ValueError, match="ITQ has no parameter 'bits', it has: n_bits"):
         hasher.set_params(bits=3)
+
+
+def test_itq_learns_the_same_with_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bitweigh.hashers._itq._ROUND_BLOCK_VALUES", 16 * 50)
+    rows = np.random.default_rng(5).standard_normal((999, 24))
+    rotations = []
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("BITWEIGH_THREADS", threads)
+        rotations.append(ITQ(16, n_rounds=5).fit(rows).projection_.tobytes())
+    assert len(set(rotations)) == 1
+
+
+def test_itq_learns_without_threadpoolctl(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(6).standard_normal((200, 8))
+    expected = ITQ(8, n_rounds=3).fit(rows).projection_
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    np.testing.assert_allclose(ITQ(8, n_rounds=3).fit(rows).projection_, expected, atol=1e-6)
+
+
+def test_blas_has_its_threads_back_when_the_last_fit_is_done() -> None:
+    def blas_threads() -> list[int]:
+        return [
+            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+        ]
+
+    before = blas_threads()
+    first, second = one_blas_thread(), one_blas_thread()
+    with first as limited:
+        assert limited
+        second.__enter__()
+    assert set(blas_threads()) == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == before

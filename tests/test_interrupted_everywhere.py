@@ -91,18 +91,35 @@ def learned() -> bitweigh.VectorIndex:
     return index
 
 
+PART = learned()
+PART.reset()
+PART.add(VECTORS[50:53], ids=[300, 301, 302])
+
+
 @pytest.mark.parametrize(
     ("change", "counts"),
     [
         (lambda index: index.add(VECTORS[50:]), {49, 59}),
         (lambda index: index.add(VECTORS[50:52], [1, 90], on_duplicate="replace"), {49, 50}),
+        (lambda index: index.merge(PART), {49, 52}),
         (lambda index: index.remove([0, 1]), {49, 47}),
         (lambda index: index.compact(), {49}),
         (lambda index: index.build(), {49}),
+        (lambda index: index.copy().add(VECTORS[:1]), {49}),
         (lambda index: index.search(VECTORS[:2], 3), {49}),
         (lambda index: index.range_search(VECTORS[:2], 1.0), {49}),
     ],
-    ids=["add", "add replacing", "remove", "compact", "build", "search", "range_search"],
+    ids=[
+        "add",
+        "add replacing",
+        "merge",
+        "remove",
+        "compact",
+        "build",
+        "copy",
+        "search",
+        "range_search",
+    ],
 )
 def test_a_vector_index_can_be_changed_and_searched_after_ctrl_c_at_any_moment(
     change: Callable[[bitweigh.VectorIndex], object], counts: set[int]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
+import inspect
+import pickle
 import sys
 from typing import Any
 
@@ -46,8 +49,8 @@ def nearest(distances: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 ESTIMATORS = [
-    WeightedHashNeighbors(n_bits=20),
-    WeightedHashNeighbors(hasher="itq", n_bits=9, weigher="wh"),
+    WeightedHashNeighbors(hasher="lsh", n_bits=20),
+    WeightedHashNeighbors(n_bits=9, weigher="wh"),
     WeightedHashNeighbors(hasher="sign", weigher="inner_product"),
     WeightedHashNeighbors(hasher=Sign(threshold="median"), weigher=Asym("lower_bound")),
     WeightedHashNeighbors(hasher=LSH(33, bitorder="little", seed=3), weigher=Wh(n_neighbours=2)),
@@ -60,6 +63,7 @@ ESTIMATORS = [
         WeightedHashNeighbors(),
         WeightedHashNeighbors(hasher="sign", weigher="inner_product"),
         WeightedHashNeighbors(hasher=LSH(12), weigher=Asym("lower_bound"), n_jobs=2),
+        WeightedHashNeighbors(hasher=LSH(12), rerank="float32"),
     ],
     ids=repr,
 )
@@ -127,7 +131,7 @@ def test_radius_neighbours_include_the_radius_itself(estimator: WeightedHashNeig
 
 def test_radius_neighbours_without_queries_leave_each_row_out() -> None:
     rows = np.tile(vectors(4), (3, 1))
-    fitted = WeightedHashNeighbors(n_bits=20, radius=1e9).fit(rows)
+    fitted = WeightedHashNeighbors(hasher="lsh", n_bits=20, radius=1e9).fit(rows)
     distances, found = fitted.radius_neighbors()
     for row, own in enumerate(found):
         assert sorted(own) == [other for other in range(12) if other != row]
@@ -146,6 +150,44 @@ def test_radius_neighbours_are_in_arrays_like_scikit_learns() -> None:
         assert mine.dtype == other.dtype == object
         assert mine[0].dtype == other[0].dtype
         assert mine[0].shape == other[0].shape == (0,)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_with_rerank_neighbours_and_distances_are_those_of_scikit_learn(metric: Any) -> None:
+    rows, queries = vectors(90), vectors(7, seed=1)  # fewer rows than the candidates for k = 9
+    own = WeightedHashNeighbors(9, metric=metric, rerank="float32").fit(rows)
+    theirs = NearestNeighbors(n_neighbors=9, metric=metric, algorithm="brute").fit(rows)
+    for asked in (queries, None):
+        distances, found = own.kneighbors(asked)
+        expected_distances, expected = theirs.kneighbors(asked)
+        assert np.array_equal(found, expected)
+        np.testing.assert_allclose(distances, expected_distances, rtol=1e-4, atol=1e-6)
+    radius = float(np.median(own.kneighbors(queries)[0]))
+    within = own.radius_neighbors(queries, radius, return_distance=False)
+    expected = theirs.radius_neighbors(queries, radius * (1 + 1e-6), return_distance=False)
+    assert [sorted(one) for one in within] == [sorted(one) for one in expected]
+    assert sum(map(len, within)) > 20
+
+
+@pytest.mark.parametrize("rerank", [None, "float16"])
+@pytest.mark.parametrize(
+    "make", [copy.copy, copy.deepcopy, lambda fitted: pickle.loads(pickle.dumps(fitted))]
+)
+def test_what_was_fitted_can_be_copied_and_pickled(rerank: Any, make: Any) -> None:
+    rows = vectors(60)
+    fitted = WeightedHashNeighbors(rerank=rerank).fit(rows)
+    again = make(fitted)
+    for one, other in zip(fitted.kneighbors(), again.kneighbors(), strict=True):
+        assert np.array_equal(one, other)
+    fitted.fit(vectors(30, 5))
+    assert again.kneighbors(rows)[1].shape == (60, 5)
+
+
+def test_the_defaults_are_those_of_a_vector_index() -> None:
+    estimator = inspect.signature(WeightedHashNeighbors).parameters
+    index = inspect.signature(bitweigh.VectorIndex).parameters
+    for name in ("n_bits", "hasher", "weigher", "metric", "rerank"):
+        assert estimator[name].default == index[name].default
 
 
 def test_more_neighbours_than_rows_are_refused_as_by_scikit_learn() -> None:
@@ -206,7 +248,7 @@ def test_it_can_stand_before_a_classifier_of_precomputed_distances() -> None:
     images, labels = load_digits(return_X_y=True)
     train, test = slice(0, 1200), slice(1200, None)
     pipeline = make_pipeline(
-        WeightedHashNeighbors(n_neighbors=5, n_bits=128),
+        WeightedHashNeighbors(n_neighbors=5),
         KNeighborsClassifier(n_neighbors=5, metric="precomputed"),
     ).fit(images[train], labels[train])
     predicted = pipeline.predict(images[test])
@@ -245,7 +287,7 @@ def test_the_inner_product_is_that_of_the_projections_with_the_bits() -> None:
 
 def test_many_queries_are_searched_for_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = vectors(70)
-    fitted = WeightedHashNeighbors(n_bits=20, radius=1e9).fit(rows)
+    fitted = WeightedHashNeighbors(hasher="lsh", n_bits=20, radius=1e9).fit(rows)
     whole = [*fitted.kneighbors(), *fitted.kneighbors(rows), *fitted.radius_neighbors()]
     monkeypatch.setattr("bitweigh.hashers._vectors.BLOCK_VALUES", 20 * 16)
     parts = [*fitted.kneighbors(), *fitted.kneighbors(rows), *fitted.radius_neighbors()]
@@ -271,9 +313,10 @@ def test_the_random_state_draws_the_hasher() -> None:
     rows = vectors(50)
 
     def projection(random_state: Any) -> np.ndarray:
-        return WeightedHashNeighbors(random_state=random_state).fit(rows).hasher_.projection_
+        estimator = WeightedHashNeighbors(hasher="lsh", random_state=random_state)
+        return estimator.fit(rows).hasher_.projection_
 
-    assert np.array_equal(projection(5), LSH(64, seed=5).fit(rows).projection_)
+    assert np.array_equal(projection(5), LSH(128, seed=5).fit(rows).projection_)
     assert not np.array_equal(projection(5), projection(6))
     state = np.random.RandomState(1)
     assert not np.array_equal(projection(state), projection(state))
@@ -281,7 +324,7 @@ def test_the_random_state_draws_the_hasher() -> None:
 
 def test_wh_looks_for_neighbours_among_the_vectors_themselves() -> None:
     rows = vectors(200)
-    fitted = WeightedHashNeighbors(n_bits=9, weigher="wh", random_state=3).fit(rows)
+    fitted = WeightedHashNeighbors(n_bits=9, hasher="lsh", weigher="wh", random_state=3).fit(rows)
     expected = Wh(seed=3).fit(LSH(9, seed=3).fit(rows).project(rows), vectors=rows)
     assert np.array_equal(fitted.weigher_.sigmas_, expected.sigmas_)
 
@@ -303,7 +346,10 @@ def test_wrong_parameters_are_refused_by_fit() -> None:
             {"weigher": "bm25"},
             "weigher must be 'asym', 'wh', 'inner_product' or a weigher, got 'bm25'",
         ),
-        ({"hasher": "itq"}, "ITQ has at most one bit per feature, got n_bits=64"),
+        ({"n_bits": 64}, "ITQ has at most one bit per feature, got n_bits=64"),
+        ({"n_bits": 9, "hasher": LSH(8)}, r"n_bits=9 contradicts LSH\(n_bits=8\)"),
+        ({"metric": "dot"}, "metric must be 'euclidean' or 'cosine', got 'dot'"),
+        ({"rerank": "int8"}, "rerank must be 'float16' or 'float32', got 'int8'"),
     ):
         with pytest.raises(ValueError, match=message):
             WeightedHashNeighbors(**parameters).fit(rows)
@@ -335,7 +381,7 @@ def test_without_scikit_learn_importing_says_what_to_install(
 @pytest.mark.parametrize("queries", [None, vectors(7, seed=1)])
 def test_the_graph_within_a_radius_has_the_neighbours_within_it(queries: Any) -> None:
     data = vectors(80)
-    neighbours = WeightedHashNeighbors(n_bits=32, random_state=0).fit(data)
+    neighbours = WeightedHashNeighbors(random_state=0).fit(data)
     neighbours.radius = float(np.median(neighbours.kneighbors(data, 9)[0]))
     distances, rows = neighbours.radius_neighbors(queries)
     graph = neighbours.radius_neighbors_graph(queries, mode="distance", sort_results=True)
@@ -352,7 +398,7 @@ def test_the_graph_within_a_radius_has_the_neighbours_within_it(queries: Any) ->
 def test_a_wrong_mode_of_a_graph_is_refused_before_searching(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    neighbours = WeightedHashNeighbors(n_bits=32).fit(vectors(30))
+    neighbours = WeightedHashNeighbors().fit(vectors(30))
     monkeypatch.setattr(neighbours, "_vectors", None)
     for graph in (neighbours.kneighbors_graph, neighbours.radius_neighbors_graph):
         with pytest.raises(ValueError, match="mode must be 'connectivity' or 'distance'"):

@@ -99,6 +99,22 @@ def test_with_rerank_a_range_has_all_vectors_within_the_distance_that_search_ret
         np.testing.assert_array_equal(distances[own], everything.distances[query][near])
 
 
+@pytest.mark.parametrize("codes", ["the farthest", "all equal"])
+def test_a_range_has_vectors_whose_codes_say_nothing_about_them(codes: str) -> None:
+    """A shortlist of the nearest codes, however long, would miss some of them."""
+    index = fitted_index()
+    query = DATA[7]
+    if codes == "all equal":
+        index.reset()
+        index.add(np.tile(query, (3000, 1)))
+        assert len(index.range_search(query, 0.0).ids) == 3000
+    else:
+        farthest = int(index.index.search(index.costs(query), 400).ids[-1])
+        distance = float(np.linalg.norm(DATA[farthest].astype(np.float64) - query))
+        assert farthest in index.range_search(query, distance * (1 + 1e-9)).ids
+    assert len(index.range_search(query, np.inf).ids) == len(index)
+
+
 def test_vectors_are_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     index = fitted_index()
     expected = index.range_search(QUERIES, 4.0)
@@ -233,7 +249,7 @@ def test_the_costs_are_those_of_hasher_and_weigher() -> None:
 
 
 def test_a_filter_is_made_once_for_all_blocks_of_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bitweigh import index as codes_index
+    from bitweigh._vectors import searching
 
     index = fitted_index()
     expected = (
@@ -241,9 +257,9 @@ def test_a_filter_is_made_once_for_all_blocks_of_queries(monkeypatch: pytest.Mon
         index.range_search(QUERIES, 3.0, by="codes", deny=[1, 2]),
     )
     filters: list[object] = []
-    make = codes_index.as_filter
+    make = searching.segments_of
     monkeypatch.setattr(
-        codes_index, "as_filter", lambda *given: filters.append(given) or make(*given)
+        searching, "segments_of", lambda *given: filters.append(given) or make(*given)
     )
     monkeypatch.setattr("bitweigh.hashers._vectors.BLOCK_VALUES", 12)  # a query at a time
     found = index.search(QUERIES, 3, deny=[1, 2])

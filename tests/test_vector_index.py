@@ -62,7 +62,8 @@ def test_it_finds_what_index_hasher_and_weigher_find_by_hand(
     expected = bitweigh.Index(fitted_hasher.n_bits_)
     added = DATA if metric == "euclidean" else unit_rows(DATA.astype(np.float64))
     expected.add(fitted_hasher.transform(added))
-    index = VectorIndex(n_bits=10, hasher=hasher, weigher=weigher, metric=metric, seed=3)
+    bits = None if hasher == "sign" else 10
+    index = VectorIndex(n_bits=bits, hasher=hasher, weigher=weigher, metric=metric, seed=3)
     index.fit(DATA).add(DATA)
     query_costs = costs.costs(fitted_hasher.project(queries))
     assert same_bytes(index.search(QUERIES, 7), expected.search(query_costs, 7))

@@ -91,9 +91,8 @@ def test_vectors_that_are_not_those_of_a_folder_are_not_pickled(
         index.add(DATA[:1])
     if change == "removed":
         index.remove([3])
-    for make in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="a VectorIndex that keeps vectors can be pickled"):
-            make(index)
+    with pytest.raises(TypeError, match="a VectorIndex that keeps vectors can be pickled"):
+        pickle.dumps(index)
 
 
 @pytest.mark.parametrize(

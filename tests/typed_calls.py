@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, assert_type
 
 import numpy as np
@@ -50,6 +51,11 @@ def of_vectors(index: VectorIndex, flag: bool) -> None:
     assert_type(index.index, bitweigh.Index)
     assert_type(index.range_search(COSTS, 1.0, by="codes"), RangeResult)
     assert_type(index.explain(COSTS[0], 3, rerank_from=10), Explanation)
+    assert_type(index.iterate(COSTS[0], by="codes"), Iterator[tuple[float, int]])
+    assert_type(index.search_by_id([1], 3, include_self=flag), SearchResult)
+    assert_type(index.copy(), VectorIndex)
+    index.replace(COSTS, [1])
+    index.merge(index, on_duplicate="replace")
     index.build(rebuild=flag)
 
 

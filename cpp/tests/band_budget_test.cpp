@@ -85,6 +85,7 @@ BandBudget draw_plans(Rng& rng) {
         }
         band.key_ns = static_cast<float>(1 + pick(rng, 9));
         band.level = pick(rng, 4) ? 0 : pick(rng, plans.last_level());
+        band.probed = static_cast<float>(pick(rng, 50));
     }
     return plans;
 }
@@ -108,7 +109,8 @@ void check_advance(Rng& rng, BandBudget& plans) {
         const BandLevels& band = plans.bands[b];
         rising &= before[b].level <= band.level && band.level <= plans.last_level();
         for (std::size_t l = before[b].level + 1; l <= band.level; ++l) {
-            const float level_ns = band.keys[l] * band.key_ns;
+            const float left_at_0 = l == 1 ? std::max(0.0f, band.keys[0] - band.probed) : 0.0f;
+            const float level_ns = (band.keys[l] + left_at_0) * band.key_ns;
             cost += level_ns;
             paying += level_ns > 0.0f;
         }
@@ -156,7 +158,7 @@ void test_plans(Rng& rng) {
     // A band that cannot advance, whatever is needed.
     BandBudget ended;
     ended.resize(1);
-    ended.bands[0] = {{}, 1.0f, ended.last_level()};
+    ended.bands[0] = {{}, 1.0f, ended.last_level(), 0.0f};
     CHECK(ended.finish_ns(ended.last_level() + 1, 1000.0f) == infinity, "no level is left");
 }
 

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/probe/cost_model.h"
 #include "tests/check.h"
 
 namespace bitweigh::test {
@@ -183,6 +184,25 @@ void test_time_decides() {
     CHECK(plan.finish_ns(infinity) < with_lump, "fewer blocks take less time");
 }
 
+// Keys whose sums are rounded to level 0 take time, too, unless they were probed.
+void test_light_keys_take_time() {
+    // 16 weights of less than half a level: all 65,536 keys are of level 0.
+    const std::vector<BandQuery> bands = {make_band(std::vector<double>(16, 1.0))};
+    constexpr double target = 1000.0;
+    ProbePlan plan;
+    plan.start(bands, 1000, 50.0);
+    plan.choose_cheapest_keys();
+    plan.arrive();
+    plan.seen(0) = {1.0f, 0.0f, 1.0f};
+    plan.update(target);
+    const float all_ns = plan.finish_ns(infinity);
+    CHECK(all_ns > 65535 * cost_model.key_lookup_ns, all_ns);
+    plan.seen(0).probed = 60000.0f;
+    plan.update(target);
+    const float rest_ns = plan.finish_ns(infinity);
+    CHECK(rest_ns > 5536 * cost_model.key_lookup_ns && rest_ns < all_ns / 5, rest_ns);
+}
+
 }  // namespace
 }  // namespace bitweigh::test
 
@@ -194,6 +214,7 @@ int main() {
     test_plans_start_afresh();
     test_targets_without_bound();
     test_time_decides();
+    test_light_keys_take_time();
     test_plans_end();
     std::cout << (failures ? "FAILED: " : "passed: ") << failures << " of " << checks
               << " checks failed" << std::endl;

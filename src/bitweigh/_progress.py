@@ -24,7 +24,7 @@ class ProgressBar:
     def __init__(
         self,
         description: str,
-        total: int | None = None,
+        total: float | None = None,
         *,
         unit: str = "",
         shown: bool | None = None,
@@ -80,7 +80,7 @@ class ProgressBar:
         """Remove the bar if Ctrl-C came before `__exit__` could."""
         self.__exit__()
 
-    def advance(self, count: int) -> None:
+    def advance(self, count: float) -> None:
         """Move the bar on by `count`."""
         if self._display is None:
             return

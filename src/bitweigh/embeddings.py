@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ from bitweigh._checks import (
     as_optional_integer,
 )
 from bitweigh._embeddings import files
-from bitweigh._embeddings.changing import check_mergeable, compacted, with_embeddings, with_merged
+from bitweigh._embeddings.changing import check_mergeable, with_embeddings, with_merged
 from bitweigh._embeddings.inputs import as_embeddings, as_queries
 from bitweigh._embeddings.quantizing import quantize
 from bitweigh._embeddings.scaling import scales_from
@@ -50,11 +50,13 @@ from bitweigh._index.filters import Filter
 from bitweigh._index.request import MAX_LIMIT
 from bitweigh._results import Memory, ScoredRangeResult, ScoredResult, others
 from bitweigh._storage import Source, note_text
+from bitweigh._vectors.compacting import compact
 from bitweigh._vectors.store import Vectors, check_vectors
 from bitweigh.costs import inner_product
 from bitweigh.index import Index
 from bitweigh.typing import (
     BuildMode,
+    By,
     Codes,
     Ids,
     Method,
@@ -362,6 +364,9 @@ class BinaryEmbeddings:
     def compact(self) -> None:
         """Free the space of removed and replaced embeddings, and merge the segments of the bits.
 
+        Other threads can search and change the collection meanwhile. Needs memory for a second copy
+        of the bits while it runs and, with `rescore`, disk space for a second copy of the vectors.
+
         Examples
         --------
         >>> import numpy as np
@@ -375,18 +380,11 @@ class BinaryEmbeddings:
         0
 
         """
-        before = self._state.index.copy()
-        after = before.copy()
-        after.compact()
-        with self._writing:
-            state = self._state
-            index = state.index_to_change()
-            merged = index._state.with_compacted(before._state, after._state)
-            if merged is None:  # others have merged segments meanwhile
-                index.compact()
-            else:
-                index._state = merged
-            self._state = replace(state, index=index, vectors=compacted(state.vectors, index))
+        state = self._state
+        if state.vectors is None:
+            state.index.compact()
+        else:
+            compact(lambda: self._state, self._publish, self._writing)
 
     def build(
         self,
@@ -421,11 +419,14 @@ class BinaryEmbeddings:
             n_found = DEFAULT_K if k is None else as_k(k)
             k = n_to_rescore(self._state, n_found, None) or n_found
             costs = inner_product(as_queries(sample_queries, self.dim))
-        before = self._state.index.copy()
-        built = before.copy()
+        state = self._state
+        before = state.index
+        built = state.index_to_change()
         built.build(sample_costs=costs, k=k, rebuild=rebuild, threads=threads)
+        if state.vectors is None:
+            return
         with self._writing:
-            index = self._state.index_to_change()
+            index = self._state.index.copy()
             index._state = index._state.with_rebuilt(before._state, built._state)
             self._state = replace(self._state, index=index)
 
@@ -501,7 +502,7 @@ class BinaryEmbeddings:
         queries: ArrayLike,
         min_score: ArrayLike,
         *,
-        by: Literal["vectors", "codes"] | None = None,
+        by: By | None = None,
         limit: int | None = None,
         signed: bool = False,
         threads: int | None = None,
@@ -557,7 +558,7 @@ class BinaryEmbeddings:
         self,
         query: ArrayLike,
         *,
-        by: Literal["vectors", "codes"] | None = None,
+        by: By | None = None,
         allow: ArrayLike | None = None,
         deny: ArrayLike | None = None,
         filter: Filter | None = None,  # noqa: A002
@@ -830,7 +831,7 @@ class BinaryEmbeddings:
 
         """
         state, source = self._state, self._source
-        vectors = None if state.vectors is None else state.vectors.copy()
+        vectors = None if state.vectors is None else state.vectors.shared()
         copied = replace(state, index=state.index.copy(), vectors=vectors)
         other = type(self).__new__(type(self))
         vars(other).update(vars(self))
@@ -939,6 +940,9 @@ class BinaryEmbeddings:
             "a folder: save them to one, and load that with mmap=True"
         )
 
+    def _publish(self, state: EmbeddingsState) -> None:
+        self._state = state
+
     def _added_attributes(self) -> dict[str, Any]:
         """Attributes that a derived class has added."""
         return {
@@ -984,7 +988,7 @@ def _one_query(state: EmbeddingsState, query: ArrayLike) -> NDArray[Any]:
 def _by_vectors(state: EmbeddingsState, by: str | None) -> bool:
     """Whether scores are those of the vectors."""
     if by is not None:
-        as_choice(by, "by", ("vectors", "codes"))
+        as_choice(by, "by", get_args(By))
     if by == "vectors" and state.vectors is None:
         raise ValueError("by='vectors' needs kept vectors: create with rescore=")
     return state.vectors is not None and by != "codes"

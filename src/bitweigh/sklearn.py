@@ -1,4 +1,4 @@
-"""Nearest neighbours as a scikit-learn estimator: hash, weigh, search exactly by weighted distance.
+"""Nearest neighbours as a scikit-learn estimator: a `VectorIndex` behind scikit-learn's methods.
 
 Needs scikit-learn, from the extra ``bitweigh[sklearn]``. `kneighbors` and the related methods take,
 return and raise what those of scikit-learn's `NearestNeighbors` take, return and raise.
@@ -18,7 +18,7 @@ from bitweigh._results import others
 from bitweigh._system import MAX_THREADS
 from bitweigh.hashers._base import Hasher
 from bitweigh.index import Index
-from bitweigh.typing import HasherName, WeigherName
+from bitweigh.typing import HasherName, Metric, VectorDtype, WeigherName
 from bitweigh.vector_index import VectorIndex
 from bitweigh.weighers._base import Weigher
 
@@ -45,12 +45,13 @@ Neighbours: TypeAlias = tuple[NDArray[Any], NDArray[Any]] | NDArray[Any]
 
 
 class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """Nearest neighbours by a weighted Hamming distance of binary codes.
+    """Nearest neighbours by a weighted Hamming distance of binary codes, or by true distance.
 
     `fit` hashes the rows to `n_bits` bits each. A query keeps its real numbers, a weigher turns
     them into costs, and the rows with the smallest sum of costs are its neighbours. The search is
-    exact for that distance, which itself is an estimate of how near two vectors are. Rows at equal
-    distances are in ascending order.
+    exact for that distance, which itself is an estimate of how near two vectors are. With `rerank`
+    the nearest codes are ranked by the distance of the vectors. Rows at equal distances are in
+    ascending order. The parameters and their defaults are those of :class:`bitweigh.VectorIndex`.
 
     Parameters
     ----------
@@ -58,14 +59,21 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Default number of neighbours of `kneighbors`; `transform` returns one more.
     radius : float
         Default radius of `radius_neighbors`, inclusive.
-    n_bits : int
-        Bits of a code; "sign" has one per feature instead.
-    hasher : "lsh", "itq", "sign" or a hasher
+    n_bits : int, optional
+        Bits of a code. By default "itq" has one per feature but at most 128, "lsh" 128, "sign" one
+        per feature, and a hasher object its own.
+    hasher : "itq", "lsh", "sign" or a hasher
         Turns vectors into codes. A copy of a hasher object is fitted, with its own parameters.
     weigher : "asym", "wh", "inner_product" or a weigher
         Turns queries into costs. A copy of a weigher object is fitted. Distances of "asym" and "wh"
         are never negative; those of "inner_product" are minus the inner product of the query's
         projections with the bits, and may be negative.
+    metric : "euclidean" or "cosine"
+        With "cosine" all vectors are divided by their length; zero vectors are refused.
+    rerank : "float16" or "float32", optional
+        Keep the vectors, rounded to this dtype. `kneighbors` then ranks the nearest codes, 10 for
+        each neighbour and at least 100, by Euclidean distance or 1 - cosine. `radius_neighbors`
+        compares all vectors with each query: it misses none, and takes a pass over the vectors.
     n_jobs : int, optional
         Threads of a search: 1 by default, -1 for all CPUs.
     random_state : int, RandomState or None
@@ -84,7 +92,7 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     >>> import numpy as np
     >>> from bitweigh.sklearn import WeightedHashNeighbors
     >>> X = np.random.default_rng(0).standard_normal((1000, 16))
-    >>> neighbours = WeightedHashNeighbors(n_neighbors=3, n_bits=128).fit(X)
+    >>> neighbours = WeightedHashNeighbors(n_neighbors=3, rerank="float32").fit(X)
     >>> distances, rows = neighbours.kneighbors(X[:2])
     >>> rows.shape, rows[:, 0]
     ((2, 3), array([0, 1]))
@@ -99,9 +107,11 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         n_neighbors: int = 5,
         *,
         radius: float = 1.0,
-        n_bits: int = 64,
-        hasher: HasherName | Hasher = "lsh",
+        n_bits: int | None = None,
+        hasher: HasherName | Hasher = "itq",
         weigher: WeigherName | Weigher = "asym",
+        metric: Metric = "euclidean",
+        rerank: VectorDtype | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -111,6 +121,8 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.n_bits = n_bits
         self.hasher = hasher
         self.weigher = weigher
+        self.metric = metric
+        self.rerank = rerank
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -132,9 +144,15 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         rows: NDArray[Any] = validate_data(self, X, order="C")
         as_integer(self.n_neighbors, "n_neighbors", 1, 2**31)
         self._vectors = VectorIndex(
-            n_bits=self.n_bits, hasher=self.hasher, weigher=self.weigher, seed=self._seed()
+            n_bits=self.n_bits,
+            hasher=self.hasher,
+            weigher=self.weigher,
+            metric=self.metric,
+            rerank=self.rerank,
+            seed=self._seed(),
         ).fit(rows)
         self._vectors.add(rows)
+        self._vectors._pickles_vectors = True  # the rows are in memory anyway
         self._fit_X = rows
         self.n_samples_fit_ = self._n_features_out = len(rows)
         return self
@@ -201,6 +219,9 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         sort_results: bool = False,
     ) -> Neighbours:
         """Find all rows within a radius of each query, inclusive.
+
+        With `rerank` the radius is a Euclidean distance, or 1 - cosine, and all vectors are
+        compared with each query. Otherwise it is a weighted distance of the codes.
 
         Parameters
         ----------

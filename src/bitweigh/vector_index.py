@@ -8,18 +8,19 @@ changes it. Methods check their arguments; functions of `bitweigh._vectors` do t
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 import threading
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import (
     MAX_BITS,
+    MAX_K,
     as_choice,
     as_deadline,
     as_ids,
@@ -33,17 +34,24 @@ from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.evidence import DEFAULT_K
 from bitweigh._index.explain import Explanation
 from bitweigh._index.filters import Filter, as_filter
-from bitweigh._index.request import MAX_LIMIT, nearest, search_options
-from bitweigh._index.request import within as codes_within
+from bitweigh._index.request import MAX_LIMIT
 from bitweigh._index.state import State
 from bitweigh._progress import ProgressBar
-from bitweigh._results import Memory, RangeResult, SearchResult
+from bitweigh._results import Memory, RangeResult, SearchResult, others
 from bitweigh._storage import note_text
 from bitweigh._vectors import files
-from bitweigh._vectors.adding import check_ids, with_vectors
+from bitweigh._vectors.adding import check_ids, check_mergeable, with_merged, with_vectors
+from bitweigh._vectors.compacting import compact
 from bitweigh._vectors.hashing import as_queries, cost_blocks
-from bitweigh._vectors.learning import MAX_DEFAULT_BITS, as_hasher, as_weigher, learn
-from bitweigh._vectors.ranking import rank, within
+from bitweigh._vectors.learning import MAX_DEFAULT_BITS, as_hasher, as_weigher, check_bits, learn
+from bitweigh._vectors.ranking import within
+from bitweigh._vectors.searching import (
+    Options,
+    codes_in_order,
+    codes_in_range,
+    nearest_vectors,
+    vectors_in_order,
+)
 from bitweigh._vectors.state import VectorState
 from bitweigh._vectors.store import Vectors, check_vectors
 from bitweigh.errors import CorruptFileError
@@ -53,6 +61,8 @@ from bitweigh.hashers._vectors import as_vectors
 from bitweigh.index import Index
 from bitweigh.typing import (
     BuildMode,
+    By,
+    Codes,
     HasherName,
     Ids,
     Method,
@@ -81,8 +91,9 @@ class VectorIndex:
     Parameters
     ----------
     n_bits : int, optional
-        Bits of a code. By default 128, but with "itq" no more than there are features. Not used
-        with "sign", which has one bit per feature, or with a hasher object, which has its own.
+        Bits of a code. By default they follow from the hasher and the number of features: with
+        "itq" one per feature but at most 128, with "lsh" 128, with "sign" one per feature, and a
+        hasher object has its own. A number that contradicts the hasher is an error.
     hasher : "itq", "lsh", "sign" or a hasher
         Turns vectors into codes; docs/choosing.md compares them. A copy of an object is fitted.
     weigher : "asym", "wh", "inner_product" or a weigher
@@ -109,6 +120,9 @@ class VectorIndex:
 
     """
 
+    _base_attributes: ClassVar[frozenset[str]]
+    """Names of the attributes of every vector index; a derived class may add others."""
+
     def __init__(
         self,
         *,
@@ -127,6 +141,8 @@ class VectorIndex:
         bits = MAX_DEFAULT_BITS if n_bits is None else as_n_bits(n_bits)
         self._seed = as_integer(seed, "seed", 0, 2**63 - 1)
         self._hasher = as_hasher(hasher, bits, self._seed)
+        self._n_bits = None if n_bits is None else bits
+        check_bits(self._n_bits, self._hasher)
         # ITQ has at most one bit per feature; only the default number of bits may be lowered.
         self._bits_may_be_fewer = n_bits is None and hasher == "itq"
         self._weigher = as_weigher(weigher, self._seed)
@@ -145,6 +161,8 @@ class VectorIndex:
         Index(self._hasher.get_params().get("n_bits", MAX_BITS), **self._options)
         self._state: VectorState | None = None
         self._source: _Source | None = None
+        # Whether a pickle has the vectors that are kept: only if there is room for them in memory.
+        self._pickles_vectors = False
         self._writing = threading.Lock()
         renew_lock_after_fork(self)
 
@@ -165,6 +183,11 @@ class VectorIndex:
     def weigher(self) -> Weigher:
         """A copy of the fitted weigher."""
         return copy.copy(self._fitted().weigher)
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code."""
+        return self._fitted().index.n_bits
 
     @property
     def n_features(self) -> int:
@@ -222,7 +245,7 @@ class VectorIndex:
         X : real numbers (n, n_features)
             Vectors like those to come. A memory map will do: only the rows drawn are read.
         progress : bool
-            Show a progress bar; needs rich.
+            Show a progress bar with the time left; needs rich.
 
         Returns
         -------
@@ -231,8 +254,9 @@ class VectorIndex:
         Raises
         ------
         ValueError
-            If there are vectors in the index: their codes would become meaningless. Remove them
-            first; later ids still continue after theirs.
+            If `n_bits` is not what the hasher makes of vectors with this number of features. If
+            there are vectors in the index: their codes would become meaningless. Remove them first;
+            later ids still continue after theirs.
 
         Examples
         --------
@@ -242,13 +266,18 @@ class VectorIndex:
         4
 
         """
+        return self._fit(X, progress)
+
+    def _fit(self, X: ArrayLike, progress: bool | None) -> Self:
+        """As `fit`; None shows a progress bar only on a terminal."""
         vectors = as_vectors(X, type(self).__name__)
-        with self._writing, ProgressBar("learning", 3, shown=progress) as bar:
+        with self._writing, ProgressBar("learning", 1, shown=progress) as bar:
             before = self._state
             if before is not None and len(before.index):
                 raise ValueError(
                     f"fit needs an empty index, but this one has {len(before.index)} vectors"
                 )
+            check_bits(self._n_bits, self._hasher, vectors.shape[1] or None)
             hasher, weigher = learn(
                 self._hasher,
                 self._weigher,
@@ -256,15 +285,13 @@ class VectorIndex:
                 self._metric,
                 self._seed,
                 self._bits_may_be_fewer,
-                bar.advance,
+                None if progress is False else bar,
             )
             index = Index(hasher.n_bits_, bitorder=hasher.bitorder, **self._options)
             if before is not None:
                 index._state = State(next_id=before.index._state.next_id)
                 index._note = before.index._note
-            stored = None
-            if self._rerank is not None:
-                stored = Vectors.empty(self._rerank, hasher.n_features_in_)
+            stored = self._no_vectors(hasher)
             self._state = VectorState(
                 index, hasher, weigher, stored, self._metric, self._rerank, self._seed
             )
@@ -309,22 +336,112 @@ class VectorIndex:
         array([10, 20, 30, 40])
 
         """
-        replacing = as_choice(on_duplicate, "on_duplicate", ("error", "replace")) == "replace"
+        replacing = as_choice(on_duplicate, "on_duplicate", get_args(OnDuplicate)) == "replace"
         checked_ids = None if ids is None else as_ids(ids)
+        self._add(X, checked_ids, "any" if replacing else "unused", progress)
+
+    def replace(self, X: ArrayLike, ids: ArrayLike, *, progress: bool = False) -> None:
+        """Replace the vectors of ids that are in the index, all in one step.
+
+        Parameters
+        ----------
+        X : real numbers (n, n_features)
+            Vectors, as in `add`.
+        ids : int64 (n,)
+            Distinct ids.
+        progress : bool
+            Show a progress bar; needs rich.
+
+        Raises
+        ------
+        KeyError
+            If an id is not in the index; the error names the first such id, and nothing is
+            replaced.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh", rerank="float32").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.replace([[0.0, 0.0, 0.0, 5.0]], ids=[2])
+        >>> index.vectors_of([2])
+        array([[0., 0., 0., 5.]], dtype=float32)
+
+        """
+        if ids is None:
+            raise TypeError(
+                "ids must be those of the vectors to replace, got None; `add` adds vectors"
+            )
+        self._add(X, as_ids(ids), "used", progress)
+
+    def _add(
+        self,
+        X: ArrayLike,
+        ids: Ids | None,
+        expected: Literal["unused", "used", "any"],
+        progress: bool,
+    ) -> None:
+        """Add vectors whose ids are as expected, replacing those that are in use."""
         with self._writing:
             state = self._fitted()
             vectors = as_vectors(X, type(self).__name__, state.hasher.n_features_in_)
-            if checked_ids is not None:
-                check_ids(state, checked_ids, len(vectors), replacing)
-            if len(vectors) == 0:
-                return
-            try:
-                self._state = with_vectors(state, vectors, checked_ids, progress)
-            except BaseException:
-                # If the state was replaced nevertheless, the new rows are in use.
-                if state.vectors is not None and self._state is state:
-                    state.vectors.cut()
-                raise
+            if ids is not None:
+                check_ids(state, ids, len(vectors), expected)
+            if len(vectors):
+                self._replace_state(lambda: with_vectors(state, vectors, ids, progress))
+
+    def merge(self, other: VectorIndex, *, on_duplicate: OnDuplicate = "error") -> None:
+        """Add all vectors of another index, with their ids, in one step.
+
+        Parameters
+        ----------
+        other : VectorIndex
+            An index with the same metric and `rerank`, and with the same fitted hasher and weigher:
+            begun as a `copy` of this one, or loaded from the same folder. It does not change.
+        on_duplicate : "error" or "replace"
+            As in `add`.
+
+        Raises
+        ------
+        ValueError
+            If the codes of the two indexes do not mean the same, or an id is in use.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> more = index.copy()
+        >>> index.add(np.eye(4))
+        >>> more.add(np.eye(4), ids=[10, 11, 12, 13])
+        >>> index.merge(more)
+        >>> len(index)
+        8
+
+        """
+        replacing = as_choice(on_duplicate, "on_duplicate", get_args(OnDuplicate)) == "replace"
+        if not isinstance(other, VectorIndex):
+            raise TypeError(f"other must be a VectorIndex, got {type(other).__name__}")
+        added = other._fitted()
+        with self._writing:
+            state = self._fitted()
+            check_mergeable(state, added)
+            ids = added.index.ids
+            check_ids(state, ids, len(ids), "any" if replacing else "unused")
+            if len(ids):
+                self._replace_state(lambda: with_merged(state, added))
+
+    def _replace_state(self, make: Callable[[], VectorState]) -> None:
+        """Replace the state by one with more rows; if that fails, free the space they took."""
+        state = self._fitted()
+        try:
+            self._state = make()
+        except BaseException:
+            # If the state was replaced nevertheless, the new rows are in use.
+            if state.vectors is not None and self._state is state:
+                state.vectors.cut()
+            raise
 
     def remove(self, ids: ArrayLike, *, on_missing: OnMissing = "error") -> int:
         """Remove vectors by id and return how many were removed.
@@ -353,11 +470,36 @@ class VectorIndex:
             state = self._fitted()
             index = state.index.copy()
             count = index.remove(ids, on_missing=on_missing)
-            self._state = replace(state, index=index)
+            self._state = dataclasses.replace(state, index=index)
             return count
+
+    def reset(self) -> None:
+        """Remove all vectors, and number them from 0 again; what was learned stays.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.reset()
+        >>> len(index), index.n_features
+        (0, 4)
+
+        """
+        with self._writing:
+            state = self._fitted()
+            index = state.index.copy()
+            index.reset()
+            self._state = dataclasses.replace(
+                state, index=index, vectors=self._no_vectors(state.hasher)
+            )
 
     def compact(self) -> None:
         """Free the space of removed and replaced vectors, and merge the segments of the codes.
+
+        Other threads can search and change the index meanwhile. Needs memory for a second copy of
+        the codes while it runs and, with `rerank`, disk space for a second copy of the vectors.
 
         Examples
         --------
@@ -372,16 +514,7 @@ class VectorIndex:
         0
 
         """
-        with self._writing:
-            state = self._fitted()
-            index = state.index.copy()
-            index.compact()
-            stored = state.vectors
-            if stored is not None:
-                stored.cut()
-                if stored.n_rows != len(index):
-                    stored = stored.only(index.ids)
-            self._state = replace(state, index=index, vectors=stored)
+        compact(self._fitted, self._publish, self._writing)
 
     def build(
         self,
@@ -421,9 +554,11 @@ class VectorIndex:
         built.build(sample_costs=sample_costs, k=k, rebuild=rebuild, threads=threads)
         with self._writing:
             state = self._fitted()
-            index = state.index.copy()
-            index._state = index._state.with_rebuilt(before._state, built._state)
-            self._state = replace(state, index=index)
+            codes = state.index._state.with_rebuilt(before._state, built._state)
+            if codes is not state.index._state:
+                index = state.index.copy()
+                index._state = codes
+                self._state = dataclasses.replace(state, index=index)
 
     def search(
         self,
@@ -478,37 +613,83 @@ class VectorIndex:
         queries, single = as_queries(state, Q)
         k = as_k(k)
         n_codes = _n_codes_to_find(state, k, rerank_from)
-        distances = np.empty((len(queries), k))
-        ids = np.empty((len(queries), k), np.int64)
-        options = search_options(threads=threads, deadline=deadline)
-        request = state.index._request(options, allow, deny, filter)
+        options = Options(as_filter(allow, deny, filter), threads, deadline)
         with ProgressBar("searching", len(queries), unit="queries", shown=progress) as bar:
-            for block, rows, costs in cost_blocks(state, queries):
-                if allow is None and deny is None and filter is None:
-                    state.index._recent.add(costs, n_codes)
-                found = nearest(request, costs, n_codes)
-                if state.vectors is None:
-                    distances[block], ids[block] = found.distances, found.ids
-                else:
-                    rank(
-                        state.vectors,
-                        rows,
-                        found.ids,
-                        state.metric,
-                        threads,
-                        distances[block],
-                        ids[block],
-                        deadline,
-                    )
-                bar.advance(len(rows))
+            distances, ids = nearest_vectors(state, queries, k, n_codes, options, bar)
         return SearchResult(distances[0], ids[0]) if single else SearchResult(distances, ids)
+
+    def search_by_id(
+        self,
+        ids: ArrayLike,
+        k: int,
+        *,
+        include_self: bool = False,
+        rerank_from: int | None = None,
+        threads: int | None = None,
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
+        timeout: float | None = None,
+    ) -> SearchResult:
+        """Find the k vectors nearest to vectors of the index, which must keep them (`rerank`).
+
+        Without `rerank`, ``index.index.search_by_id`` finds the nearest codes of a code.
+
+        Parameters
+        ----------
+        ids : int or int64 (n,)
+            Ids of the vectors whose neighbours to find.
+        k : int
+            Number of neighbours, at least 1.
+        include_self : bool
+            Whether a vector counts as its own neighbour.
+        rerank_from, threads, allow, deny, filter, timeout
+            As in `search`.
+
+        Returns
+        -------
+        SearchResult
+            As `search` returns it; ``(k,)`` for a single id.
+
+        Raises
+        ------
+        KeyError
+            If an id is not in the index; the error names the first such id.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh", rerank="float32").fit(np.eye(4))
+        >>> index.add([[0.0, 0.0, 0.0, 1.0], [9.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 3.0]])
+        >>> index.search_by_id(0, k=1)
+        SearchResult(distances=array([2.]), ids=array([2]))
+
+        """
+        deadline = as_deadline(timeout)
+        state = self._fitted()
+        extra = 0 if include_self else 1
+        k = as_integer(k, "k", 1, MAX_K - extra)
+        single = np.ndim(ids) == 0
+        query_ids = as_ids([ids] if single else ids)
+        queries = _kept_vectors(state, query_ids)
+        if rerank_from is not None:
+            rerank_from = as_integer(rerank_from, "rerank_from", k, 2**32 - 1) + extra
+        n_codes = _n_codes_to_find(state, k + extra, rerank_from)
+        options = Options(as_filter(allow, deny, filter), threads, deadline)
+        with ProgressBar("searching", shown=False) as bar:
+            distances, found = nearest_vectors(state, queries, k + extra, n_codes, options, bar)
+        if extra:
+            kept = others(found, query_ids)
+            distances, found = distances[kept].reshape(-1, k), found[kept].reshape(-1, k)
+        return SearchResult(distances[0], found[0]) if single else SearchResult(distances, found)
 
     def range_search(
         self,
         Q: ArrayLike,
         radius: ArrayLike,
         *,
-        by: Literal["vectors", "codes"] | None = None,
+        by: By | None = None,
         limit: int | None = None,
         threads: int | None = None,
         allow: ArrayLike | None = None,
@@ -557,25 +738,57 @@ class VectorIndex:
         queries, _ = as_queries(state, Q)
         radii = as_radii(radius, len(queries))
         limit = as_optional_integer(limit, "limit", 0, MAX_LIMIT)
-        if by is not None:
-            as_choice(by, "by", ("vectors", "codes"))
-        if by == "vectors" and state.vectors is None:
-            raise ValueError("by='vectors' needs an index that keeps vectors, created with rerank=")
-        if state.vectors is not None and by != "codes":
-            id_filter = as_filter(allow, deny, filter)
-            return within(state, state.vectors, queries, radii, limit, id_filter, threads, deadline)
-        options = search_options(threads=threads, limit=limit, deadline=deadline)
-        request = state.index._request(options, allow, deny, filter)
-        found = [
-            codes_within(request, costs, radii[block], first=block.start)
-            for block, _, costs in cost_blocks(state, queries)
-        ]
-        counts = [np.diff(result.lims) for result in found]
-        return RangeResult(
-            np.cumsum(np.concatenate([np.zeros(1, np.int64), *counts])),
-            np.concatenate([np.empty(0), *(result.distances for result in found)]),
-            np.concatenate([np.empty(0, np.int64), *(result.ids for result in found)]),
-        )
+        vectors = _vectors_to_rank_by(state, by)
+        options = Options(as_filter(allow, deny, filter), threads, deadline)
+        if vectors is None:
+            return codes_in_range(state, queries, radii, limit, options)
+        return within(state, vectors, queries, radii, limit, *options)
+
+    def iterate(
+        self,
+        q: ArrayLike,
+        *,
+        by: By | None = None,
+        allow: ArrayLike | None = None,
+        deny: ArrayLike | None = None,
+        filter: Filter | None = None,  # noqa: A002
+    ) -> Iterator[tuple[float, int]]:
+        """Iterate over all vectors in ascending distance, by the same distances as `range_search`.
+
+        Codes are searched only as far as they are consumed. With `rerank` all vectors are read for
+        the first one, as by `range_search`; ``by="codes"`` avoids that. Later changes of the index
+        are not seen.
+
+        Parameters
+        ----------
+        q : real numbers (n_features,)
+            One query, finite.
+        by : "vectors" or "codes", optional
+            What distances are those of, as in `range_search`.
+        allow, deny, filter
+            As in `search`.
+
+        Yields
+        ------
+        (distance, id), nearest first, equal distances in ascending id
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh", rerank="float32").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> next(index.iterate([0.0, 0.0, 3.0, 0.0]))
+        (2.0, 2)
+
+        """
+        state = self._fitted()
+        query = _one_query(state, q)
+        vectors = _vectors_to_rank_by(state, by)
+        id_filter = as_filter(allow, deny, filter)
+        if vectors is None:
+            return codes_in_order(state, query, id_filter)
+        return vectors_in_order(state, vectors, query, id_filter)
 
     def filter(self, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None) -> Filter:
         """Create a filter for many searches: only these vectors, or all but these.
@@ -652,12 +865,47 @@ class VectorIndex:
 
         """
         state = self._fitted()
-        queries, single = as_queries(state, q)
-        if not single:
-            raise ValueError(f"q must be one query, (n_features,), got {queries.shape}")
+        query = _one_query(state, q)
         n_codes = _n_codes_to_find(state, as_k(k), rerank_from)
-        ((_, _, costs),) = cost_blocks(state, queries)
+        ((_, _, costs),) = cost_blocks(state, query)
         return state.index.explain(costs[0], n_codes, method=method)
+
+    def contributions(self, q: ArrayLike, ids: ArrayLike) -> NDArray[np.float64]:
+        """What each bit of the codes of these ids pays for one query, float64 (n, n_bits).
+
+        As `Index.contributions`: a row adds up to the weighted distance of the code.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.contributions(np.ones(4), [2, 3]).shape
+        (2, 8)
+
+        """
+        state = self._fitted()
+        ((_, _, costs),) = cost_blocks(state, _one_query(state, q))
+        return state.index.contributions(costs[0], ids)
+
+    def codes_of(self, ids: ArrayLike) -> Codes:
+        """Return codes by id, uint8 (n, n_bytes).
+
+        KeyError names the first id that is not in the index.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(hasher="sign").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> index.codes_of([0, 3])
+        array([[128],
+               [ 16]], dtype=uint8)
+
+        """
+        return self._fitted().index.codes_of(ids)
 
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
         """Whether there are vectors with these ids, bool (n,); ``id in index`` asks for one.
@@ -689,14 +937,7 @@ class VectorIndex:
         array([[0., 0., 1., 0.]], dtype=float16)
 
         """
-        state = self._fitted()
-        if state.vectors is None:
-            raise ValueError("only an index that is created with rerank= keeps vectors")
-        checked_ids = as_ids(ids)
-        found = state.index.contains(checked_ids)
-        if not found.all():
-            raise KeyError(int(checked_ids[np.argmin(found)]))
-        return state.vectors.of(checked_ids)
+        return _kept_vectors(self._fitted(), as_ids(ids))
 
     def memory(self) -> Memory:
         """Count the bytes that the codes take, by part; see `Index.memory`.
@@ -774,7 +1015,7 @@ class VectorIndex:
             state = self._fitted()
             index = state.index.copy()
             index._note = text
-            self._state = replace(state, index=index)
+            self._state = dataclasses.replace(state, index=index)
 
     @classmethod
     def load(
@@ -824,7 +1065,6 @@ class VectorIndex:
         state, source = files.load(path, mmap, (not mmap) if verify is None else verify, build)
         options = state.index._policy.band_options
         index = cls(
-            n_bits=state.index.n_bits,
             hasher=state.hasher,
             weigher=state.weigher,
             metric=state.metric,
@@ -840,6 +1080,50 @@ class VectorIndex:
             index._source = _Source(source.folder, source.checksum, state)
         return index
 
+    def copy(self) -> Self:
+        """An independent index with the same vectors; changing one does not change the other.
+
+        Takes microseconds: the two share everything that neither has changed, files too. Vectors
+        added to the copy go to a file of its own. The copy has the class of this index, and the
+        attributes that a derived class has added.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> index = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(np.eye(4))
+        >>> index.add(np.eye(4))
+        >>> other = index.copy()
+        >>> index.reset()
+        >>> len(other)
+        4
+
+        """
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        state, source = self._state, self._source
+        if state is not None:
+            shared = None if state.vectors is None else state.vectors.shared()
+            other._state = dataclasses.replace(state, index=state.index.copy(), vectors=shared)
+            if source is not None:
+                other._source = source.copied(state, other._state)
+        other._writing = threading.Lock()
+        renew_lock_after_fork(other)
+        return other
+
+    def __copy__(self) -> Self:
+        """Return a copy."""
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return a copy, with deep copies of the attributes that a derived class has added."""
+        other = self.copy()
+        memo[id(self)] = other
+        for name, value in vars(self).items():
+            if name not in self._base_attributes:
+                setattr(other, name, copy.deepcopy(value, memo))
+        return other
+
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         """Pickle the path of the folder of a mapped index, or all of an index without vectors.
 
@@ -849,14 +1133,25 @@ class VectorIndex:
         if source is not None and state is source.state and source.is_still_there():
             build = self._options["build"]
             return _from_source, (type(self), str(source.folder), source.checksum, build)
-        if self._rerank is not None:
-            raise TypeError(
-                "a VectorIndex that keeps vectors can be pickled or copied only while it is the "
-                "same as in a folder: save it to one, and load that with mmap=True"
-            )
         attributes = {**vars(self)}
         del attributes["_writing"], attributes["_source"]
-        return _from_attributes, (type(self), attributes)
+        if self._rerank is None or state is None or state.vectors is None:
+            return _from_attributes, (type(self), attributes)
+        if not self._pickles_vectors:
+            raise TypeError(
+                "a VectorIndex that keeps vectors can be pickled only while it is the same as in a "
+                "folder: save it to one, and load that with mmap=True"
+            )
+        attributes["_state"] = dataclasses.replace(state, vectors=None)
+        kept = state.vectors.of(state.index.ids)
+        return _from_attributes, (type(self), attributes, kept)
+
+    def _no_vectors(self, hasher: Hasher) -> Vectors | None:
+        """The vectors of an empty index."""
+        return None if self._rerank is None else Vectors.empty(self._rerank, hasher.n_features_in_)
+
+    def _publish(self, state: VectorState) -> None:
+        self._state = state
 
     def _fitted(self) -> VectorState:
         """The current state; raises if the index is not fitted."""
@@ -881,6 +1176,14 @@ class _Source(NamedTuple):
         except (OSError, CorruptFileError):
             return False
 
+    def copied(self, state: VectorState, copied_state: VectorState) -> _Source:
+        """The source of a copy of an index with this state."""
+        if state is self.state:
+            return self._replace(state=copied_state)
+        if state.vectors is not self.state.vectors:
+            return self
+        return self._replace(state=dataclasses.replace(self.state, vectors=copied_state.vectors))
+
 
 def _from_source(
     cls: type[AnyVectorIndex], folder: str, checksum: str, build: BuildMode
@@ -891,11 +1194,45 @@ def _from_source(
     return index
 
 
-def _from_attributes(cls: type[AnyVectorIndex], attributes: dict[str, Any]) -> AnyVectorIndex:
+def _from_attributes(
+    cls: type[AnyVectorIndex], attributes: dict[str, Any], kept: NDArray[Any] | None = None
+) -> AnyVectorIndex:
     index = cls.__new__(cls)
     vars(index).update(attributes, _source=None, _writing=threading.Lock())
+    if kept is not None:
+        state = index._fitted()
+        ids = state.index.ids
+        vectors = Vectors.of_arrays(ids, kept).only(ids)
+        index._state = dataclasses.replace(state, vectors=vectors)
     renew_lock_after_fork(index)
     return index
+
+
+def _one_query(state: VectorState, q: ArrayLike) -> NDArray[Any]:
+    """A single query, (1, n_features)."""
+    queries, single = as_queries(state, q)
+    if not single:
+        raise ValueError(f"q must be one query, (n_features,), got {queries.shape}")
+    return queries
+
+
+def _kept_vectors(state: VectorState, ids: Ids) -> NDArray[Any]:
+    """The vectors of these ids, (n, n_features)."""
+    if state.vectors is None:
+        raise ValueError("only an index that is created with rerank= keeps vectors")
+    found = state.index.contains(ids)
+    if not found.all():
+        raise KeyError(int(ids[np.argmin(found)]))
+    return state.vectors.of(ids)
+
+
+def _vectors_to_rank_by(state: VectorState, by: object) -> Vectors | None:
+    """The vectors if distances are those of vectors, None if those of codes."""
+    if by is not None:
+        as_choice(by, "by", get_args(By))
+    if by == "vectors" and state.vectors is None:
+        raise ValueError("by='vectors' needs an index that keeps vectors, created with rerank=")
+    return None if by == "codes" else state.vectors
 
 
 def _n_codes_to_find(state: VectorState, k: int, rerank_from: object) -> int:
@@ -909,3 +1246,6 @@ def _n_codes_to_find(state: VectorState, k: int, rerank_from: object) -> int:
     else:
         n_codes = as_integer(rerank_from, "rerank_from", k, 2**32)
     return max(1, min(n_codes, len(state.index)))
+
+
+VectorIndex._base_attributes = frozenset(vars(VectorIndex()))

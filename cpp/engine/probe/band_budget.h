@@ -7,6 +7,7 @@
 // work, never an answer.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -25,14 +26,15 @@ void count_keys(const BandQuery& band, double level, std::size_t last, LevelCoun
 // A band as the budget sees it.
 struct BandLevels {
     LevelCounts keys;
-    float key_ns;        // Time of probing one key.
-    std::size_t level;   // Level reached so far.
-    bool walked = true;  // Whether the keys of level 0 were probed.
+    float key_ns;       // Time of probing one key.
+    std::size_t level;  // Level reached so far.
+    float probed;       // Number of keys that were probed.
 
     // The time of advancing from a level to the next.
     float step_ns(std::size_t from) const {
-        const float unwalked = from == 0 && !walked ? keys[0] : 0.0f;
-        return (keys[from + 1] + unwalked) * key_ns;
+        // Weights of less than half a level are rounded to 0: then there are many keys of level 0.
+        const float unprobed = from == 0 ? std::max(0.0f, keys[0] - probed) : 0.0f;
+        return (keys[from + 1] + unprobed) * key_ns;
     }
 };
 

@@ -71,6 +71,10 @@ struct CostModel {
     double max_share = 0.8;
     double prediction_margin = 1.1;
 
+    // What is reported as predicted ends at this many scans: beyond it nobody cares how many, and
+    // counting on takes time.
+    double max_predicted_share = 100.0;
+
     // The time of the kernel over n_blocks blocks of codes of n_bytes.
     double scan_ns(double n_blocks, std::size_t n_bytes) const;
     // The same, with the time of verifying rows for k neighbours.
@@ -105,8 +109,8 @@ struct CostModel {
 };
 inline constexpr CostModel cost_model;
 
-// Predictions are capped at this, eleven days, so that they fit any type.
-inline constexpr double max_predicted_ns = 1e15;
+// A round is never given more time than this, eleven days, so that it fits any type.
+inline constexpr double max_round_ns = 1e15;
 
 // The time that one query has spent on the bands of one segment, compared with a scan of it.
 class ProbeSpending {

@@ -20,7 +20,7 @@ void ProbePlan::start(std::span<const BandQuery> bands, std::size_t rows, double
     rows_ = rows;
     block_ns_ = block_ns;
     limits_.assign(bands.size(), -std::numeric_limits<double>::infinity());
-    seen_.assign(bands.size(), {0.0f, 0.0f});
+    seen_.assign(bands.size(), {0.0f, 0.0f, 0.0f});
     budget_.resize(bands.size());
     level_ = 0.0;
     needed_ = 0;
@@ -48,7 +48,7 @@ void ProbePlan::update(double target) {
         const double average = 1.0 + static_cast<double>(rows_) / (keys * block_rows);
         const double blocks = (average + seen_[b].blocks) / (1.0 + seen_[b].keys);
         budget_.bands[b].key_ns = static_cast<float>(cost_model.probe_ns(blocks, block_ns_));
-        budget_.bands[b].walked = limits_[b] >= 0.0;
+        budget_.bands[b].probed = seen_[b].probed;
         seen_[b].keys *= cost_model.remembered_share;
         seen_[b].blocks *= cost_model.remembered_share;
     }

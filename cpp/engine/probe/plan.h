@@ -30,11 +30,12 @@ public:
     // The limits after the next step.
     std::span<const double> next() const { return next_; }
 
-    // The keys of a band that were probed, and the blocks they led to, counted by the caller.
-    // Earlier rounds count less.
+    // The keys of a band that were looked up and the blocks they led to, where earlier rounds count
+    // less, and all keys that were probed; counted by the caller.
     struct Seen {
         float keys;
         float blocks;
+        float probed = 0.0f;
     };
     Seen& seen(std::size_t band) { return seen_[band]; }
 

@@ -92,10 +92,13 @@ void ProbeQuery::prepare(const double* costs) {
 bool ProbeQuery::run(bool to_the_end, Checkpoint& checkpoint) {
     to_the_end_ = to_the_end;
     const bool done = probe(checkpoint);
+    if (!done) {
+        plan_.update(next_target());
+        predict();
+    }
     const double spent_ns = spending_.spent_ns();
-    const double predicted_ns = std::min(std::max(predicted_ns_, spent_ns), max_predicted_ns);
     counters_.fallbacks += !done;
-    counters_.predicted_ns += static_cast<std::uint64_t>(predicted_ns);
+    counters_.predicted_ns += static_cast<std::uint64_t>(std::max(predicted_ns_, spent_ns));
     counters_.probe_spent_ns += static_cast<std::uint64_t>(spent_ns);
     counters_.scan_ns += static_cast<std::uint64_t>(spending_.scan_ns());
     return done;
@@ -115,19 +118,16 @@ bool ProbeQuery::probe(Checkpoint& checkpoint) {
         ++counters_.rounds;
         spending_.add(cost_model.round_ns(scratch_.bands.size()));
         plan_.update(target);
+        if (has_bound() && predicted_ns_ < 0.0) predict();
         if (!to_the_end_ && exceeds_scan()) return false;
         const double max_ns = to_the_end_ ? round_ns : spending_.round_limit_ns(round_ns);
         const double planned_ns = plan_.choose_next(target, static_cast<float>(max_ns));
-        if (has_bound() && predicted_ns_ < 0.0) {
-            predicted_ns_ = spending_.spent_ns() + planned_ns +
-                            plan_.finish_ns(static_cast<float>(max_predicted_ns));
-        }
         const double before_ns = spending_.spent_ns();
         if (!walk_to_next(checkpoint)) return false;
         if (planned_ns > 0.0) {
             cost_ratio_ = std::max(1.0, (spending_.spent_ns() - before_ns) / planned_ns);
         }
-        round_ns = std::clamp(round_ns * cost_model.round_growth, 1.0, max_predicted_ns);
+        round_ns = std::clamp(round_ns * cost_model.round_growth, 1.0, max_round_ns);
     }
     return true;
 }
@@ -146,6 +146,12 @@ double ProbeQuery::next_target() const {
     if (has_bound()) return table_.flips_within(scan_.worst());
     const auto& flips = scratch_.flips;
     return plan_.target_without_bound(std::accumulate(flips.begin(), flips.end(), 0.0));
+}
+
+void ProbeQuery::predict() {
+    const double max_ns = cost_model.max_predicted_share * spending_.scan_ns();
+    predicted_ns_ =
+        std::min(spending_.spent_ns() + plan_.finish_ns(static_cast<float>(max_ns)), max_ns);
 }
 
 bool ProbeQuery::exceeds_scan() {
@@ -176,7 +182,7 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
             }
             __builtin_prefetch(band.starts + key);
             scratch_.keys.push_back({static_cast<std::uint32_t>(b), key});
-            return scratch_.keys.size() < keys_at_once || probe_keys(checkpoint);
+            return scratch_.keys.size() < keys_at_once || (probe_keys(checkpoint) && may_go_on());
         });
         if (!completed) return false;
     }
@@ -196,7 +202,8 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
     if (!affordable) return false;
     scratch_.hits.resize(std::max(scratch_.hits.size(), blocks_at_once));
     const BlockList& blocks = scratch_.blocks;
-    for (std::size_t i = 0; i < blocks.size() && (to_the_end_ || spending_.within_limit());) {
+    std::size_t i = 0;
+    while (i < blocks.size() && may_go_on()) {
         const std::size_t n = std::min(at_once_, blocks.size() - i);
         const double verified_before = excess_verified();
         scan_.scan_listed(blocks, i, n, scratch_.hits.data());
@@ -207,7 +214,8 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
         i += n;
         at_once_ = std::min(2 * at_once_, blocks_at_once);
     }
-    return to_the_end_ || spending_.within_limit();
+    // Even if time is up now: these may have been the last keys that the search needs.
+    return i == blocks.size();
 }
 
 double ProbeQuery::excess_verified() const {
@@ -229,6 +237,7 @@ bool ProbeQuery::list_blocks(Checkpoint& checkpoint) {
         const std::uint32_t begin = band->starts[key];
         const std::uint32_t end = band->starts[key + 1];
         plan_.seen(b).keys += 1.0f;
+        plan_.seen(b).probed += 1.0f;
         // The second condition only fails in a damaged file.
         if (begin >= end || end > band->rows.rows) {
             ++counters_.empty_probes;
@@ -243,7 +252,10 @@ bool ProbeQuery::list_blocks(Checkpoint& checkpoint) {
             if (blocks.size() < listed_prefetch) {
                 for (std::size_t p = 0; p < block_bytes; p += 64) __builtin_prefetch(start + p);
             }
-            if (blocks.size() >= max_blocks) return false;
+            if (blocks.size() >= max_blocks) {
+                plan_.seen(b).blocks += static_cast<float>(blocks_between(begin, end));
+                return false;
+            }
             blocks.push_back(band->rows, block, block_bytes);
         }
         checkpoint.done((blocks.size() - before) * listed_bytes);

@@ -96,11 +96,16 @@ private:
     // The flip sum that the limits of the bands must together exceed, as far as is known now,
     // before the search may end.
     double next_target() const;
+    // Predicts the time of all probing, spent and still to come.
+    void predict();
     // Whether a scan is predicted to be faster than going on, or no bound was found in time.
     bool exceeds_scan();
     // Probes every key between the limits and the next ones; returns false if that takes too long.
     bool walk_to_next(Checkpoint& checkpoint);
-    // Probes the keys collected in the scratch; returns false if that takes too long.
+    // Whether there is time left for probing.
+    bool may_go_on() const { return to_the_end_ || spending_.within_limit(); }
+    // Probes the keys collected in the scratch; returns false, with blocks left, if that takes too
+    // long.
     bool probe_keys(Checkpoint& checkpoint);
     // The number of rows that the kernel has let through, beyond those that every search verifies.
     double excess_verified() const;
@@ -119,7 +124,7 @@ private:
     const double verify_ns_;
     ProbeSpending spending_;
     double cost_ratio_ = 1.0;     // Ratio of actual to planned time of the last round, at least 1.
-    double predicted_ns_ = -1.0;  // First prediction for all probing; -1 before there is a bound.
+    double predicted_ns_ = -1.0;  // First prediction for all probing; -1 before there is one.
     std::size_t at_once_ = first_blocks_at_once;  // Number of blocks to scan next.
     bool to_the_end_ = false;
     bool all_seen_ = false;  // Whether a band has no key left, so that all rows were seen.

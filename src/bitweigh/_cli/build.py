@@ -228,8 +228,8 @@ def _fitted_vector_index(
         _check_bands(options["bands"], bits)
     set_options = {name: value for name, value in options.items() if value is not None}
     index = VectorIndex(n_bits=bits, seed=seed, **set_options)
-    with prefix_errors(source), ProgressBar("learning"):
-        index.fit(rows)
+    with prefix_errors(source):
+        index._fit(rows, progress=None)
     return index
 
 

@@ -13,11 +13,10 @@ from bitweigh._checks import as_ids, check_distinct, id_in_use_error
 from bitweigh._embeddings.inputs import as_embeddings, as_packed, float_blocks, sign_codes
 from bitweigh._embeddings.scaling import rounded, scales_of_first
 from bitweigh._embeddings.state import EmbeddingsState
-from bitweigh._vectors.store import Vectors, blocks_of
-from bitweigh.index import Index
+from bitweigh._vectors.store import blocks_of
 from bitweigh.typing import Codes, Ids
 
-__all__ = ["check_mergeable", "compacted", "with_embeddings", "with_merged"]
+__all__ = ["check_mergeable", "with_embeddings", "with_merged"]
 
 Block = NDArray[Any]
 
@@ -70,14 +69,6 @@ def check_mergeable(state: EmbeddingsState, other: EmbeddingsState) -> None:
         raise ValueError(
             "other has int8 vectors of other ranges: create both with the same calibration="
         )
-
-
-def compacted(vectors: Vectors | None, index: Index) -> Vectors | None:
-    """The vectors of an index without removed and replaced ones. For the newest vectors only."""
-    if vectors is None:
-        return None
-    vectors.cut()
-    return vectors if vectors.n_rows == len(index) else vectors.only(index.ids)
 
 
 def _as_new_ids(state: EmbeddingsState, ids: object, n: int, replacing: bool) -> Ids:

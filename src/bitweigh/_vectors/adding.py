@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,21 +12,29 @@ from bitweigh._checks import check_distinct, id_in_use_error
 from bitweigh._progress import ProgressBar
 from bitweigh._vectors.hashing import row_blocks
 from bitweigh._vectors.state import VectorState
+from bitweigh.hashers._estimator import Estimator
 from bitweigh.typing import Ids
 
-__all__ = ["check_ids", "with_vectors"]
+__all__ = ["check_ids", "check_mergeable", "with_merged", "with_vectors"]
 
 
-def check_ids(state: VectorState, ids: Ids, n_vectors: int, replacing: bool) -> None:
-    """Raise ValueError unless these can be the ids of `n_vectors` new vectors."""
+def check_ids(
+    state: VectorState, ids: Ids, n_vectors: int, expected: Literal["unused", "used", "any"]
+) -> None:
+    """Raise unless these can be the ids of `n_vectors` vectors to add or to replace.
+
+    ValueError for an id that must be unused and is not, KeyError for one that must be used.
+    """
     if len(ids) != n_vectors:
         raise ValueError(
             f"ids must have shape ({n_vectors},), one for each vector, got {ids.shape}"
         )
     check_distinct(ids)
     used = state.index.contains(ids)
-    if used.any() and not replacing:
+    if expected == "unused" and used.any():
         raise id_in_use_error(ids, used, "vector")
+    if expected == "used" and not used.all():
+        raise KeyError(int(ids[np.argmin(used)]))
 
 
 def with_vectors(
@@ -50,3 +58,40 @@ def with_vectors(
     new_ids = range(first_id, first_id + len(codes)) if ids is None else ids
     stored = None if writer is None else writer.finish(new_ids)
     return replace(state, index=index, vectors=stored)
+
+
+def check_mergeable(state: VectorState, other: VectorState) -> None:
+    """Raise ValueError unless codes and vectors of both mean the same."""
+    for name in ("metric", "rerank"):
+        expected, found = getattr(state, name), getattr(other, name)
+        if expected != found:
+            raise ValueError(f"other must have {name}={expected!r}, got {found!r}")
+    for name in ("hasher", "weigher"):
+        if not _equal(getattr(state, name), getattr(other, name)):
+            raise ValueError(
+                f"other must have the same fitted {name}, got {getattr(other, name)} fitted "
+                "otherwise: create it by `copy` and `reset`, or load the same folder"
+            )
+
+
+def with_merged(state: VectorState, other: VectorState) -> VectorState:
+    """A new state with all codes and vectors of another, which replace those of the same ids.
+
+    If this raises, rows may have been written that no state refers to: see `Vectors.cut`.
+    """
+    index = state.index.copy()
+    index.merge(other.index, on_duplicate="replace")
+    stored = state.vectors
+    if stored is not None and other.vectors is not None:
+        stored = stored.joined_by(other.vectors, other.index.ids)
+    return replace(state, index=index, vectors=stored)
+
+
+def _equal(first: Estimator, second: Estimator) -> bool:
+    """Whether two estimators have the same parameters, and have learned the same."""
+    if type(first) is not type(second) or vars(first).keys() != vars(second).keys():
+        return False
+    return all(
+        value is vars(second)[name] or np.array_equal(value, vars(second)[name])
+        for name, value in vars(first).items()
+    )

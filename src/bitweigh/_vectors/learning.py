@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bitweigh import hashers, weighers
 from bitweigh._checks import as_integer
+from bitweigh._progress import ProgressBar
 from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._estimator import Estimator, defaults
 from bitweigh.hashers._vectors import blocks, sample_rows, unit_rows
@@ -22,6 +23,7 @@ __all__ = [
     "MAX_DEFAULT_BITS",
     "as_hasher",
     "as_weigher",
+    "check_bits",
     "learn",
 ]
 
@@ -29,6 +31,8 @@ MAX_DEFAULT_BITS = 128
 
 Kind = TypeVar("Kind", bound=Estimator)
 
+# The share of the time of learning that a hasher takes if it iterates, as ITQ does.
+_HASHER_SHARE = 0.9
 # Values of the projections that a weigher learns from: 128 MB of float64.
 _WEIGHER_VALUES = 2**24
 
@@ -57,6 +61,25 @@ def _by_name(what: str, name: object, by_name: Mapping[Any, type[Kind]], **param
     return kind(**{key: value for key, value in parameters.items() if key in accepted})
 
 
+def check_bits(n_bits: int | None, hasher: Hasher, n_features: int | None = None) -> None:
+    """Raise ValueError if the hasher makes another number of bits than was asked for.
+
+    Without `n_features` the bits of some hashers are not known yet.
+    """
+    if n_bits is None:
+        return
+    if n_features is None:
+        bits = hasher.get_params().get("n_bits", n_bits)
+    else:
+        bits = hasher._bits_for(n_features)
+    if bits == n_bits:
+        return
+    vectors = "" if n_features is None else f" of vectors with {n_features} features"
+    raise ValueError(
+        f"n_bits={n_bits} contradicts {hasher}, which makes {bits} bits{vectors}; leave n_bits out"
+    )
+
+
 def learn(
     hasher: Hasher,
     weigher: Weigher,
@@ -64,25 +87,43 @@ def learn(
     metric: Metric,
     seed: int,
     cap_bits: bool,
-    advance: Callable[[int], None],
+    bar: ProgressBar | None,
 ) -> tuple[Hasher, Weigher]:
     """Fit copies of a hasher and a weigher, and return them.
 
-    With `cap_bits` the number of bits is at most the number of features. `advance(1)` is called
-    after each of three steps.
+    With `cap_bits` the number of bits is at most the number of features. A bar moves on by 1.
     """
     generator = np.random.default_rng(seed)
     sample = _sample_for(hasher, vectors, metric, generator)
-    advance(1)
     hasher = copy.deepcopy(hasher)
     if cap_bits:
         hasher.set_params(n_bits=max(1, min(hasher.get_params()["n_bits"], sample.shape[1])))
-    hasher.fit(sample)
-    advance(1)
+    if bar is None:
+        hasher.fit(sample)
+    else:
+        _fit_reporting(hasher, sample, bar)
     weigher = copy.deepcopy(weigher)
     _fit_weigher(weigher, hasher, sample, generator)
-    advance(1)
+    if bar is not None:
+        bar.advance(1 - _HASHER_SHARE)
     return hasher, weigher
+
+
+def _fit_reporting(hasher: Hasher, sample: NDArray[Any], bar: ProgressBar) -> None:
+    """Fit a hasher, moving the bar on by `_HASHER_SHARE` whether it reports progress or not."""
+    reported = 0.0
+
+    def report(share: float) -> None:
+        nonlocal reported
+        reported += share
+        bar.advance(_HASHER_SHARE * share)
+
+    hasher._on_progress = report
+    try:
+        hasher.fit(sample)
+    finally:
+        del hasher._on_progress
+    bar.advance(_HASHER_SHARE * (1 - reported))
 
 
 def _sample_for(

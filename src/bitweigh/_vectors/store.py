@@ -1,8 +1,8 @@
 """Vectors by id, for ranking candidates by true distance: rows in files, and the row of each id.
 
 A `Vectors` never changes, but shares its files with those derived from it: rows are written only
-after the rows it refers to. A replaced or removed row stays in the file until all other rows are
-written to a new one.
+after the rows it refers to, and only by the index that created the file. A replaced or removed row
+stays in the file until all other rows are written to a new one.
 """
 
 from __future__ import annotations
@@ -153,9 +153,18 @@ class Vectors:
         frozen: tuple[Rows, ...] = (),
         log_rows: int = 0,
         runs: tuple[_Run, ...] = (),
+        *,
+        lineage: object = None,
+        borrowed: bool = False,
     ) -> None:
-        """Number the rows through the arrays of `frozen`, then the first `log_rows` of the log."""
+        """Number the rows through the arrays of `frozen`, then the first `log_rows` of the log.
+
+        `lineage` is the same object for all that append to the same first rows. The log of
+        borrowed vectors belongs to another index: they never append to it.
+        """
         self._log = log
+        self._lineage = object() if lineage is None else lineage
+        self._borrowed = borrowed
         self._frozen = frozen
         self._log_rows = log_rows
         self._runs = runs  # oldest first
@@ -220,43 +229,64 @@ class Vectors:
 
     def writer(self) -> Writer:
         """A writer that appends rows; only one may be in use at a time."""
-        if self._log.owner == os.getpid():
-            return Writer(self._log, self._frozen, self._log_rows, self._runs)
-        return Writer(_Log(self.dtype, self.n_features), self._arrays, 0, self._runs)
+        if self._log.owner == os.getpid() and not self._borrowed:
+            return Writer(self._log, self._frozen, self._log_rows, self._runs, self._lineage)
+        log = _Log(self.dtype, self.n_features)
+        return Writer(log, self._arrays, 0, self._runs, self._lineage)
+
+    def shared(self) -> Vectors:
+        """The same vectors for another index, whose additions go to a file of its own."""
+        return Vectors(
+            self._log,
+            self._frozen,
+            self._log_rows,
+            self._runs,
+            lineage=self._lineage,
+            borrowed=True,
+        )
+
+    def continues(self, earlier: Vectors) -> bool:
+        """Whether rows have the same numbers in both, and later ones were appended since."""
+        return self._lineage is earlier._lineage and self.n_rows >= earlier.n_rows
 
     def only(self, ids: Ids) -> Vectors:
         """Copy the vectors of these ids, distinct and in ascending order, to a new file."""
-        copy = Vectors(_Log(self.dtype, self.n_features))
-        writer = copy.writer()
+        return Vectors(_Log(self.dtype, self.n_features)).joined_by(self, ids)
+
+    def joined_by(self, other: Vectors, ids: Ids) -> Vectors:
+        """Append other vectors, of these distinct ids; they replace vectors of the same ids."""
+        writer = self.writer()
         try:
-            for block in blocks_of(self, ids):
+            for block in blocks_of(other, ids):
                 writer.write(block)
         except BaseException:
-            copy.cut()
+            self.cut()
             raise
         return writer.finish(ids)
-
-    def copy(self) -> Vectors:
-        """The same vectors, with a file of their own for rows that are added to them."""
-        arrays = tuple(array for array in self._arrays if len(array))
-        return Vectors(_Log(self.dtype, self.n_features), arrays, 0, self._runs)
 
     def cut(self) -> None:
         """Free the space of rows that were written after these and then abandoned.
 
         Only for the newest `Vectors` of a file: otherwise newer ones refer to those rows.
         """
-        self._log.cut(self._log_rows)
+        if not self._borrowed:
+            self._log.cut(self._log_rows)
 
 
 class Writer:
     """Appends rows after those of a `Vectors`; they belong to what `finish` returns."""
 
     def __init__(
-        self, log: _Log, frozen: tuple[Rows, ...], log_rows: int, runs: tuple[_Run, ...]
+        self,
+        log: _Log,
+        frozen: tuple[Rows, ...],
+        log_rows: int,
+        runs: tuple[_Run, ...],
+        lineage: object,
     ) -> None:
         """Start after `log_rows` of the log, overwriting rows that another writer abandoned."""
         self._log = log
+        self._lineage = lineage
         self._frozen = frozen
         self._first = self._end = log_rows
         self._runs = runs
@@ -286,7 +316,7 @@ class Writer:
             while runs and (runs[-1].continued_by(run) or len(runs[-1]) <= 2 * len(run)):
                 run = runs.pop().merged(run)
             runs.append(run)
-        return Vectors(self._log, self._frozen, self._end, tuple(runs))
+        return Vectors(self._log, self._frozen, self._end, tuple(runs), lineage=self._lineage)
 
 
 def blocks_of(vectors: Vectors, ids: Ids) -> Iterator[Rows]:

@@ -7,6 +7,7 @@ Invariant: a row's projection and code depend on that row and the fitted hasher 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,6 +34,9 @@ class Hasher(Estimator, ABC):
 
     _counts: ClassVar[tuple[str, ...]] = ("n_features_in_", "n_bits_")
     _stored_names: ClassVar[dict[str, str]] = {"thresholds_": "threshold_"}
+
+    _on_progress: Callable[[float], None] | None = None
+    """Shows progress while `fit` runs; only whoever shows it sets this, and only that long."""
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 scikit-learn's
         """Learn from at most `max_fit_rows` of the vectors, drawn with `seed`.
@@ -195,13 +199,21 @@ class Hasher(Estimator, ABC):
         self._need_fitted()
         return as_vectors(X, type(self).__name__, self.n_features_in_)
 
+    def _report(self, share: float) -> None:
+        """Say that a further share of the work of `_learn` is done; all shares add up to 1."""
+        if self._on_progress is not None:
+            self._on_progress(share)
+
     @abstractmethod
     def _bits_for(self, n_features: int) -> int:
         """Check the parameters, and return the number of bits for this many features."""
 
     @abstractmethod
     def _learn(self, rows: NDArray[Any], n_bits: int, generator: np.random.Generator) -> None:
-        """Learn `thresholds_` and any other attributes ending in an underscore from the rows."""
+        """Learn `thresholds_` and any other attributes ending in an underscore from the rows.
+
+        If that takes long, `_report` lets a progress bar move on.
+        """
 
     @abstractmethod
     def _project_block(self, block: NDArray[np.float64]) -> NDArray[np.float64]:

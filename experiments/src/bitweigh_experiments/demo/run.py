@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -50,8 +49,7 @@ def run(settings: Settings) -> int:
     """
     console = tables.console_for(settings.plain)
     model = load_model()
-    with _one_blas_thread():
-        return demonstrate(settings, console, model, interactive=sys.stdin.isatty())
+    return demonstrate(settings, console, model, interactive=sys.stdin.isatty())
 
 
 def demonstrate(
@@ -96,21 +94,6 @@ def demonstrate(
         return 0 if summary.exact else 1
     finally:
         collection.stop()
-
-
-def _one_blas_thread() -> AbstractContextManager[object]:
-    """Limit BLAS to one thread, if threadpoolctl is installed.
-
-    ITQ's matrices are small: on a busy machine, threads that wait for each other take six times as
-    long.
-    """
-    try:
-        limits: AbstractContextManager[object] = importlib.import_module(
-            "threadpoolctl"
-        ).threadpool_limits(1)
-    except ModuleNotFoundError:
-        return nullcontext()
-    return limits
 
 
 def _collect(
