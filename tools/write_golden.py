@@ -162,7 +162,7 @@ def vector_content(
 
 def vector_contents() -> dict[str, VectorContent]:
     """Return vector indexes with various hashers, weighers, metrics and rerank; one is empty."""
-    lsh, itq = LSH(16, bitorder="little"), ITQ(9, n_rounds=2)
+    lsh, itq = LSH(16, bitorder="little"), ITQ(9, n_rounds=2, max_fit_rows=100_000)
     lower = Asym("lower_bound")
     return {
         "codes": vector_content("codes", lsh, Asym(), 90),
