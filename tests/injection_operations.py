@@ -237,6 +237,28 @@ def _embeddings(rng: Rng, _: Path) -> Scene:
     return Scene("BinaryEmbeddings.search", lambda: Trial(search, search))
 
 
+def on_embeddings(
+    name: str, act: Callable[[BinaryEmbeddings, np.ndarray[Any, Any]], object]
+) -> MakeScene:
+    """Return a scene that queries or changes embeddings with kept vectors."""
+
+    def make(rng: Rng, _: Path) -> Scene:
+        vectors = some_vectors(rng, 90)
+        base = BinaryEmbeddings(N_FEATURES, rescore="int8", calibration=vectors)
+        base.add(vectors)
+
+        def trial() -> Trial:
+            embeddings = base.copy()
+            return Trial(
+                lambda: act(embeddings, vectors),
+                lambda: [embeddings.ids, embeddings.range_search(vectors[:2], -np.inf)],
+            )
+
+        return Scene(f"BinaryEmbeddings.{name}, rescored", trial)
+
+    return make
+
+
 def _paper(method: str) -> MakeScene:
     def make(rng: Rng, _: Path) -> Scene:
         codes = rng.integers(0, 256, (150, 3), dtype=np.uint8)
@@ -284,6 +306,9 @@ OPERATIONS: list[MakeScene] = [
     _saved_vectors,
     _loaded_vectors,
     _embeddings,
+    on_embeddings("search", lambda embeddings, x: embeddings.search(x[:3], 4)),
+    on_embeddings("add", lambda embeddings, x: embeddings.add(x[:50])),
+    on_embeddings("compact", lambda embeddings, _: (embeddings.remove([2]), embeddings.compact())),
     *map(_paper, ("MIWQ", "MIH", "PQTable")),
 ]
 

@@ -312,7 +312,7 @@ def test_ctrl_c_exits_with_130(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bitweigh._cli.info.open_index", stopped)
+    monkeypatch.setattr("bitweigh._cli.info.open_stored", stopped)
     result = run("info", tmp_path)
     assert result.exit_code == 130
     assert result.stderr == "stopped\n"
@@ -334,7 +334,7 @@ def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("bitweigh._cli.info.open_index", broken)
+    monkeypatch.setattr("bitweigh._cli.info.open_stored", broken)
     assert isinstance(run("info", tmp_path).exception, ZeroDivisionError)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import bitweigh
+import bitweigh.evaluation
 from bitweigh.embeddings import BinaryEmbeddings, ScoredResult, quantize
 
 

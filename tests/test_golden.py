@@ -25,6 +25,7 @@ VECTORS = [
     GOLDEN / "vectors-cosine",
     *sorted((GOLDEN.parent / "vectors-2").iterdir()),
 ]
+RESCORED = sorted((GOLDEN.parent / "embeddings-1").iterdir())
 HASHERS = ["itq", "lsh", "lsh-little", "sign"]
 WEIGHERS = ["asym", "asym-lower", "inner-product", "wh"]
 
@@ -70,6 +71,23 @@ def test_embeddings_give_the_same_answers(mmap: bool) -> None:
     queries = np.array(expected["queries"])
     assert_same(*embeddings.search(queries, expected["k"]), expected["search"])
     assert_same(*embeddings.search(queries, expected["k"], signed=True), expected["signed"])
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("folder", RESCORED, ids=named)
+def test_rescored_embeddings_give_the_same_answers(folder: Path, mmap: bool) -> None:
+    expected = expected_in(folder)
+    embeddings = bitweigh.load(folder / "index", mmap=mmap)
+    assert isinstance(embeddings, BinaryEmbeddings)
+    embeddings.verify()
+    assert embeddings.rescore == expected["rescore"]
+    assert embeddings.ids.tolist() == expected["ids"]
+    assert embeddings.codes_of(embeddings.ids).tobytes().hex() == expected["codes"]
+    kept = embeddings.vectors_of(embeddings.ids).astype("<f4")
+    assert kept.tobytes().hex() == expected["vectors"]
+    queries = np.array(expected["queries"])
+    found = embeddings.search(queries, expected["k"], rescore_from=expected["rescore_from"])
+    assert_same(*found, expected["search"])
 
 
 def check_vectors(index: bitweigh.VectorIndex, expected: dict[str, Any]) -> None:

@@ -116,10 +116,10 @@ def golden_content(folder: Path) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["format-1", "vectors-2"])
+@pytest.mark.parametrize("kind", ["format-1", "vectors-2", "embeddings-1"])
 def test_the_golden_folders_are_written_again_byte_by_byte(kind: str, tmp_path: Path) -> None:
     runpy.run_path(str(ROOT / "tools" / "write_golden.py"))["write"](tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"format-1", "vectors-2"}
+    assert {path.name for path in tmp_path.iterdir()} == {"format-1", "vectors-2", "embeddings-1"}
     assert golden_content(tmp_path / kind) == golden_content(ROOT / "tests" / "golden" / kind)
 
 

@@ -19,6 +19,7 @@ from bitweigh.errors import CorruptFileError
 
 WIDTHS = [*range(1, 301), 512, 1000, 1024, 4099]
 METRICS = ["euclidean", "cosine"]
+KERNEL_METRICS = [*METRICS, "inner_product"]
 
 
 def pairwise_sum(terms: list[float]) -> float:
@@ -47,6 +48,8 @@ def distance(vector: np.ndarray, query: np.ndarray, metric: str) -> float:
         gaps = [a - b for a, b in zip(v, q, strict=True)]
         return float(np.sqrt(pairwise_sum([gap * gap for gap in gaps])))
     product = pairwise_sum([a * b for a, b in zip(v, q, strict=True)])
+    if metric == "inner_product":
+        return -product
     length = float(np.sqrt(pairwise_sum([a * a for a in v])))
     return min(max(1.0 - product / length, 0.0), 2.0)
 
@@ -55,6 +58,8 @@ def by_numpy(vectors: np.ndarray, query: np.ndarray, metric: str) -> np.ndarray:
     rows = vectors.astype(np.float64)
     if metric == "euclidean":
         return np.sqrt(((rows - query) ** 2).sum(axis=1))
+    if metric == "inner_product":
+        return -(rows * query).sum(axis=1)
     return np.clip(1.0 - (rows * query).sum(axis=1) / np.sqrt((rows**2).sum(axis=1)), 0.0, 2.0)
 
 
@@ -73,7 +78,7 @@ def units(rng: np.random.Generator, n: int, width: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", KERNEL_METRICS)
 def test_distances_are_those_of_numpy_for_every_width(metric: str, dtype: str) -> None:
     rng = np.random.default_rng(0)
     for width in WIDTHS:
@@ -83,7 +88,17 @@ def test_distances_are_those_of_numpy_for_every_width(metric: str, dtype: str) -
         assert compiled([vectors], queries, metric).tobytes() == expected.tobytes(), width
 
 
-@pytest.mark.parametrize("metric", METRICS)
+def test_products_with_bytes_are_those_of_numpy_for_every_width() -> None:
+    rng = np.random.default_rng(1)
+    for width in WIDTHS:
+        vectors = rng.integers(-128, 128, (5, width), dtype=np.int8)
+        queries = units(rng, 2, width)
+        expected = np.stack([by_numpy(vectors, query, "inner_product") for query in queries])
+        found = compiled([vectors[:2], vectors[2:]], queries, "inner_product")
+        assert found.tobytes() == expected.tobytes(), width
+
+
+@pytest.mark.parametrize("metric", KERNEL_METRICS)
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 16, 127, 128, 129, 143, 257, 1000])
 def test_distances_are_those_of_the_definition(width: int, metric: str) -> None:
     rng = np.random.default_rng(width)
@@ -108,8 +123,8 @@ def test_every_half_is_widened_exactly() -> None:
     m=st.integers(1, 12),
     k=st.integers(1, 14),
     cuts=st.lists(st.integers(0, 30), max_size=3),
-    dtype=st.sampled_from(["float16", "float32"]),
-    metric=st.sampled_from(METRICS),
+    dtype=st.sampled_from(["int8", "float16", "float32"]),
+    metric=st.sampled_from(KERNEL_METRICS),
     threads=st.integers(1, 3),
     seed=st.integers(0, 2**32 - 1),
 )
@@ -168,9 +183,14 @@ def call(**changes: Any) -> None:
         ({"queries": np.ones((3, 3))}, ValueError, "do not fit the queries"),
         ({"ids": np.zeros((2, 2), np.int64)}, ValueError, "do not fit the queries"),
         ({"nearest": np.empty((2, 2), np.int64)}, ValueError, "do not fit the queries"),
-        ({"vectors": [np.ones((4, 3))]}, ValueError, "float16 or float32"),
+        ({"vectors": [np.ones((4, 3))]}, ValueError, "int8, float16 or float32"),
         (
             {"vectors": [np.ones((4, 3), np.float32), np.ones((4, 3), np.float16)]},
+            ValueError,
+            "one dtype",
+        ),
+        (
+            {"vectors": [np.ones((4, 3), np.int8), np.ones((4, 3), np.float16)]},
             ValueError,
             "one dtype",
         ),

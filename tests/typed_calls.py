@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bitweigh
-from bitweigh import Explanation, RangeResult, ScoredResult, SearchResult, SearchStats, VectorIndex
+from bitweigh import (
+    Explanation,
+    RangeResult,
+    ScoredRangeResult,
+    ScoredResult,
+    SearchResult,
+    SearchStats,
+    VectorIndex,
+)
 from bitweigh.typing import FrameKind, Method
 
 COSTS = np.ones((8, 2))
@@ -55,6 +63,9 @@ def of_embeddings(embeddings: bitweigh.BinaryEmbeddings, flag: bool) -> None:
     assert_type(embeddings.search(COSTS, 3, signed=flag), ScoredResult)
     assert_type(embeddings.search(COSTS, 3, filter=embeddings.filter(deny=[1])), ScoredResult)
     assert_type(embeddings.search(COSTS, 3).to_frame(), Any)
+    assert_type(embeddings.range_search(COSTS, 3.0, by="codes"), ScoredRangeResult)
+    assert_type(embeddings.copy(), bitweigh.BinaryEmbeddings)
+    assert_type(embeddings.index, bitweigh.Index)
 
 
 def of_shards(
@@ -63,10 +74,13 @@ def of_shards(
     assert_type(bitweigh.merge([index.search(COSTS, 3, timeout=timeout)], 3), SearchResult)
     assert_type(bitweigh.merge([embeddings.search(COSTS, 3, timeout=1)], k=3), ScoredResult)
     assert_type(bitweigh.merge([index.range_search(COSTS, 3)]), RangeResult)
+    assert_type(bitweigh.merge([embeddings.range_search(COSTS, 3)]), ScoredRangeResult)
 
 
 def of_folders(path: str, flag: bool) -> None:
-    assert_type(bitweigh.load(path, mmap=flag), bitweigh.Index | VectorIndex)
+    assert_type(
+        bitweigh.load(path, mmap=flag), bitweigh.Index | VectorIndex | bitweigh.BinaryEmbeddings
+    )
     assert_type(bitweigh.Index.load(path, mmap=flag, verify=flag), bitweigh.Index)
     assert_type(VectorIndex.load(path, mmap=flag, verify=flag), VectorIndex)
 

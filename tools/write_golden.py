@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 import bitweigh
 from bitweigh._storage import vector_files
-from bitweigh._storage.formats import INDEX, VECTORS
+from bitweigh._storage.formats import EMBEDDINGS, INDEX, VECTORS
 from bitweigh._storage.vector_files import VectorContent
 from bitweigh.hashers import ITQ, LSH, Sign
 from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._estimator import Estimator
-from bitweigh.typing import BitOrder, Codes, Ids, Metric, VectorDtype
+from bitweigh.typing import BitOrder, Codes, Ids, Metric, RescoreDtype, VectorDtype
 from bitweigh.weighers import Asym, InnerProduct
 from bitweigh.weighers._base import Weigher
 
@@ -162,7 +162,7 @@ def vector_content(
 
 def vector_contents() -> dict[str, VectorContent]:
     """Return vector indexes with various hashers, weighers, metrics and rerank; one is empty."""
-    lsh, itq = LSH(16, bitorder="little"), ITQ(9, n_rounds=2)
+    lsh, itq = LSH(16, bitorder="little"), ITQ(9, n_rounds=2, max_fit_rows=100_000)
     lower = Asym("lower_bound")
     return {
         "codes": vector_content("codes", lsh, Asym(), 90),
@@ -194,6 +194,36 @@ def expected_vectors(folder: Path, content: VectorContent) -> dict[str, Any]:
     return expected
 
 
+def rescored_embeddings(rescore: RescoreDtype, rows: int) -> bitweigh.BinaryEmbeddings:
+    """Return embeddings with kept vectors, of which some were removed or replaced."""
+    x = some_numbers(f"embeddings {rescore}", (70, N_FEATURES))
+    # Scales are powers of 2, so that no score is rounded.
+    calibration = np.full((1, N_FEATURES), 127 / 16) if rescore == "int8" else None
+    embeddings = bitweigh.BinaryEmbeddings(N_FEATURES, rescore=rescore, calibration=calibration)
+    if rows:
+        embeddings.add(x[:60], some_order("embeddings", 60))
+        embeddings.add(x[60:])
+        embeddings.replace(x[:2], [61, 5])
+        embeddings.remove(embeddings.ids[rows:])
+    return embeddings
+
+
+def expected_embeddings(embeddings: bitweigh.BinaryEmbeddings) -> dict[str, Any]:
+    """Return what a reader must find, and the answers that it must give."""
+    queries = some_numbers("queries", (QUERIES, N_FEATURES))
+    scores, ids = embeddings.search(queries, 5, rescore_from=9)
+    return {
+        "rescore": embeddings.rescore,
+        "queries": queries.tolist(),
+        "k": 5,
+        "rescore_from": 9,
+        "ids": embeddings.ids.tolist(),
+        "codes": embeddings.codes_of(embeddings.ids).tobytes().hex(),
+        "vectors": embeddings.vectors_of(embeddings.ids).astype("<f4").tobytes().hex(),
+        "search": {"distances": scores.astype("<f8").tobytes().hex(), "ids": ids.tolist()},
+    }
+
+
 def write_expected(folder: Path, expected: dict[str, Any]) -> None:
     """Write the expected content of a folder beside it."""
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
@@ -211,6 +241,12 @@ def write(folder: Path) -> None:
     for name, content in vector_contents().items():
         vector_files.save(content, vectors / name / "index")
         write_expected(vectors / name, expected_vectors(vectors / name / "index", content))
+    kinds: tuple[tuple[RescoreDtype, int], ...] = (("int8", 65), ("float16", 70), ("float32", 0))
+    for rescore, rows in kinds:
+        embeddings = rescored_embeddings(rescore, rows)
+        place = folder / f"embeddings-{EMBEDDINGS.versions[-1]}" / rescore
+        embeddings.save(place / "index")
+        write_expected(place, expected_embeddings(embeddings))
 
 
 if __name__ == "__main__":

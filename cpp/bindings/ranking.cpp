@@ -24,11 +24,13 @@ using VectorArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::c
 // A sequence of arrays whose rows are numbered consecutively.
 using Vectors = nb::typed<nb::sequence, nb::object>;
 
-// Calls work(table) with the rows of all arrays, which must be of one dtype, float16 or float32.
+// Calls work(table) with the rows of all arrays, which must be of one dtype: int8, float16 or
+// float32.
 template <class Work>
 void with_table(const Vectors& arrays, std::size_t n_features, const Work& work) {
     VectorTable<float> floats(n_features);
     VectorTable<Half> halves(n_features);
+    VectorTable<std::int8_t> bytes(n_features);
     std::vector<VectorArray> owners;  // keep the arrays alive even if the caller's sequence changes
     for (nb::handle object : arrays) {
         const auto& array = owners.emplace_back(nb::cast<VectorArray>(object));
@@ -39,21 +41,26 @@ void with_table(const Vectors& arrays, std::size_t n_features, const Work& work)
             floats.push_back(static_cast<const float*>(array.data()), array.shape(0));
         } else if (array.dtype() == nb::dlpack::dtype{2, 16, 1}) {
             halves.push_back(static_cast<const Half*>(array.data()), array.shape(0));
+        } else if (array.dtype() == nb::dtype<std::int8_t>()) {
+            bytes.push_back(static_cast<const std::int8_t*>(array.data()), array.shape(0));
         } else {
-            throw std::invalid_argument("vectors must be float16 or float32");
+            throw std::invalid_argument("vectors must be int8, float16 or float32");
         }
     }
-    if (floats.n_rows() && halves.n_rows()) {
+    if ((floats.n_rows() > 0) + (halves.n_rows() > 0) + (bytes.n_rows() > 0) > 1) {
         throw std::invalid_argument("the arrays of vectors must have one dtype");
     }
     if (halves.n_rows()) {
         work(halves);
+    } else if (bytes.n_rows()) {
+        work(bytes);
     } else {
         work(floats);
     }
 }
 
 VectorMetric metric_named(const std::string& name) {
+    if (name == "inner_product") return VectorMetric::inner_product;
     return name == "cosine" ? VectorMetric::cosine : VectorMetric::euclidean;
 }
 

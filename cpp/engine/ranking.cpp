@@ -51,7 +51,7 @@ double pairwise_sum(const float* v, const double* q, std::size_t n) {
         return pairwise_sum<term>(v, q, half) + pairwise_sum<term>(v + half, q + half, n - half);
     }
     const auto at = [&](std::size_t i) { return term(v[i], q[i]); };
-    // NumPy starts from -0 instead; for a distance that makes no difference.
+    // NumPy starts from -0 instead: only the sign of a sum of 0 depends on that.
     double sum = 0.0;
     std::size_t i = 0;
     if (n >= 8) {
@@ -85,7 +85,20 @@ double cosine(const float* v, const double* q, std::size_t n) {
     return distance < 0.0 ? 0.0 : distance > 2.0 ? 2.0 : distance;
 }
 
-// Computes distances to stored vectors. Halves are first widened into an internal buffer.
+double distance_of(VectorMetric metric, const float* v, const double* q, std::size_t n) {
+    switch (metric) {
+        case VectorMetric::euclidean:
+            return euclidean(v, q, n);
+        case VectorMetric::cosine:
+            return cosine(v, q, n);
+        case VectorMetric::inner_product:
+            break;
+    }
+    return -pairwise_sum<product>(v, q, n);
+}
+
+// Computes distances to stored vectors. Other numbers than floats are first widened into an
+// internal buffer, exactly.
 template <class Stored>
 class Meter {
 public:
@@ -98,10 +111,14 @@ public:
         for (std::size_t i = 0; i < n_; ++i) widened[i] = as_float(row[i]);
         return widened_.data();
     }
+    const float* floats_of(const std::int8_t* row) {
+        float* widened = widened_.data();
+        for (std::size_t i = 0; i < n_; ++i) widened[i] = row[i];
+        return widened_.data();
+    }
 
     double distance(const float* row, const double* query) const {
-        return metric_ == VectorMetric::euclidean ? euclidean(row, query, n_)
-                                                  : cosine(row, query, n_);
+        return distance_of(metric_, row, query, n_);
     }
 
 private:
@@ -265,10 +282,16 @@ template void rank_candidates(const VectorTable<float>&, const Queries&, const C
 template void rank_candidates(const VectorTable<Half>&, const Queries&, const Candidates&,
                               VectorMetric, std::size_t, double*, Id*, ThreadLimit,
                               const InterruptCheck&, const Deadline&);
+template void rank_candidates(const VectorTable<std::int8_t>&, const Queries&, const Candidates&,
+                              VectorMetric, std::size_t, double*, Id*, ThreadLimit,
+                              const InterruptCheck&, const Deadline&);
 template void write_distances(const VectorTable<float>&, const Queries&, const std::int64_t*,
                               std::size_t, VectorMetric, double*, ThreadLimit,
                               const InterruptCheck&, const Deadline&);
 template void write_distances(const VectorTable<Half>&, const Queries&, const std::int64_t*,
+                              std::size_t, VectorMetric, double*, ThreadLimit,
+                              const InterruptCheck&, const Deadline&);
+template void write_distances(const VectorTable<std::int8_t>&, const Queries&, const std::int64_t*,
                               std::size_t, VectorMetric, double*, ThreadLimit,
                               const InterruptCheck&, const Deadline&);
 

@@ -2,8 +2,9 @@
 //
 // A distance is defined to the last bit, as NumPy computes it from the row and the query in
 // float64:
-//   euclidean  sqrt(((v - q) ** 2).sum())
-//   cosine     clip(1 - (v * q).sum() / sqrt((v ** 2).sum()), 0, 2), for a query q of length 1
+//   euclidean      sqrt(((v - q) ** 2).sum())
+//   cosine         clip(1 - (v * q).sum() / sqrt((v ** 2).sum()), 0, 2), for a query q of length 1
+//   inner_product  -(v * q).sum(), so that the largest products are nearest
 // where sum() adds pairwise. It depends on that row and that query alone.
 #pragma once
 
@@ -16,12 +17,13 @@
 
 namespace bitweigh {
 
-enum class VectorMetric { euclidean, cosine };
+enum class VectorMetric { euclidean, cosine, inner_product };
 
 // The bits of an IEEE half-precision number, NumPy's float16.
 enum class Half : std::uint16_t {};
 
-// Vectors of float or Half in one or more arrays, whose rows are numbered consecutively.
+// Vectors of float, Half or std::int8_t in one or more arrays, whose rows are numbered
+// consecutively.
 template <class Stored>
 class VectorTable {
 public:

@@ -45,6 +45,14 @@ void test_halves() {
     }
 }
 
+void test_bytes() {
+    for (int value = -128; value < 128; ++value) {
+        const auto stored = static_cast<std::int8_t>(value);
+        const double found = distance(&stored, {0.5}, VectorMetric::inner_product);
+        CHECK(found == -0.5 * value, "byte " << value << ": " << found);
+    }
+}
+
 // NumPy's sum of a row: up to 128 terms in eight sums, longer rows in two parts.
 double sum_of(const std::vector<double>& terms) {
     if (terms.size() > 128) {
@@ -85,6 +93,8 @@ void test_sums() {
         const double cosine = distance(row.data(), query, VectorMetric::cosine);
         const double expected = 1.0 - sum_of(products) / std::sqrt(sum_of(squares));
         CHECK(cosine == std::clamp(expected, 0.0, 2.0), "width " << width << ": " << cosine);
+        const double negated = distance(row.data(), query, VectorMetric::inner_product);
+        CHECK(negated == -sum_of(products), "width " << width << ": " << negated);
     }
 }
 
@@ -150,6 +160,7 @@ void test_rows_that_are_not_there() {
 
 void test_ranking() {
     test_halves();
+    test_bytes();
     test_sums();
     test_order();
     test_rows_that_are_not_there();

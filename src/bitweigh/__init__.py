@@ -5,7 +5,14 @@ from bitweigh._index.explain import Explanation, SegmentFacts
 from bitweigh._index.filters import Filter
 from bitweigh._load import load
 from bitweigh._merging import merge
-from bitweigh._results import Memory, RangeResult, ScoredResult, SearchResult, SearchStats
+from bitweigh._results import (
+    Memory,
+    RangeResult,
+    ScoredRangeResult,
+    ScoredResult,
+    SearchResult,
+    SearchStats,
+)
 from bitweigh._system import Info, __version__, info
 from bitweigh.embeddings import BinaryEmbeddings
 from bitweigh.errors import CorruptFileError, DeadlineError, LimitError
@@ -23,6 +30,7 @@ __all__ = [
     "LimitError",
     "Memory",
     "RangeResult",
+    "ScoredRangeResult",
     "ScoredResult",
     "SearchResult",
     "SearchStats",

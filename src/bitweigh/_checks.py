@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -298,25 +299,37 @@ def as_radii(radius: object, nq: int) -> NDArray[np.float64]:
     A radius that float64 cannot hold is rounded down: distances are float64, so those within the
     rounded radius are those within the original one.
     """
-    array = as_array(radius, "radius", allow_objects=True)
-    if array.dtype.kind == "O" or isinstance(radius, list | tuple):
+    return _as_bounds(radius, "radius", nq, _rounded_down)
+
+
+def as_min_scores(min_score: object, nq: int) -> NDArray[np.float64]:
+    """Return a minimum score for each query, as `as_radii` does; rounded up."""
+    return _as_bounds(min_score, "min_score", nq, _rounded_up)
+
+
+def _as_bounds(
+    bound: object, name: str, nq: int, rounding: Callable[[Any], float]
+) -> NDArray[np.float64]:
+    """Return a bound for each query, float64 (nq,)."""
+    array = as_array(bound, name, allow_objects=True)
+    if array.dtype.kind == "O" or isinstance(bound, list | tuple):
         # As Python objects: NumPy would convert large integers to floats, rounded to nearest.
-        array = np.array(radius, dtype=object)
+        array = np.array(bound, dtype=object)
         if not all(_is_real(value) for value in array.flat):
-            raise TypeError(f"radius must be numbers, got {radius!r:.80}")
+            raise TypeError(f"{name} must be numbers, got {bound!r:.80}")
     elif array.dtype.kind not in "fiu":
-        raise TypeError(f"radius must be numbers, got {array.dtype}")
+        raise TypeError(f"{name} must be numbers, got {array.dtype}")
     if array.shape not in ((), (nq,)):
-        raise ValueError(f"radius must be a number or have shape ({nq},), got {array.shape}")
+        raise ValueError(f"{name} must be a number or have shape ({nq},), got {array.shape}")
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         rounded = array
     else:
-        rounded = np.array([_rounded_down(value) for value in array.flat]).reshape(array.shape)
-    radii = np.empty(nq)
-    radii[:] = rounded
-    if np.isnan(radii).any():
-        raise ValueError("radius must not be NaN")
-    return radii
+        rounded = np.array([rounding(value) for value in array.flat]).reshape(array.shape)
+    bounds = np.empty(nq)
+    bounds[:] = rounded
+    if np.isnan(bounds).any():
+        raise ValueError(f"{name} must not be NaN")
+    return bounds
 
 
 def _is_real(value: object) -> bool:
@@ -331,3 +344,10 @@ def _rounded_down(value: Any) -> float:  # noqa: ANN401 an integer or a float of
     except OverflowError:  # an integer beyond any distance
         return math.inf if exact > 0 else -math.inf
     return math.nextafter(nearest, -math.inf) if nearest > exact else nearest
+
+
+def _rounded_up(value: Any) -> float:  # noqa: ANN401 an integer or a float of any size
+    """Return the smallest float64 that is at least `value`."""
+    # As Python's number: the negative of an unsigned one of NumPy would wrap around.
+    exact = value.item() if isinstance(value, np.generic) else value
+    return -_rounded_down(-exact)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from bitweigh._storage import folder_kind
+from bitweigh.embeddings import BinaryEmbeddings
 from bitweigh.index import Index
 from bitweigh.vector_index import VectorIndex
 
@@ -13,11 +14,11 @@ __all__ = ["load"]
 
 def load(
     path: str | os.PathLike[str], mmap: bool = False, *, verify: bool | None = None
-) -> Index | VectorIndex:
-    """Load an `Index` or a `VectorIndex`, whichever was saved to the folder.
+) -> Index | VectorIndex | BinaryEmbeddings:
+    """Load an `Index`, a `VectorIndex` or `BinaryEmbeddings`, whichever was saved to the folder.
 
-    A folder of `BinaryEmbeddings` opens as the `Index` of their codes. `Index.load`,
-    `VectorIndex.load` and `BinaryEmbeddings.load` each open one kind of folder.
+    A folder of `BinaryEmbeddings` without `rescore` opens as the `Index` of their codes.
+    `Index.load`, `VectorIndex.load` and `BinaryEmbeddings.load` each open one kind of folder.
 
     Parameters
     ----------
@@ -49,6 +50,9 @@ def load(
     <bitweigh.Index: 2 codes of 8 bits, big>
 
     """
-    if folder_kind(path) == "vectors":
+    kind = folder_kind(path)
+    if kind == "embeddings":
+        return BinaryEmbeddings.load(path, mmap, verify=verify)
+    if kind == "vectors":
         return VectorIndex.load(path, mmap, verify=verify)
     return Index.load(path, mmap, verify=verify)

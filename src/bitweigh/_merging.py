@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh._checks import as_k
-from bitweigh._results import RangeResult, ScoredResult, SearchResult
+from bitweigh._results import RangeResult, ScoredRangeResult, ScoredResult, SearchResult
 from bitweigh.typing import Ids
 
 __all__ = ["merge"]
 
-AnyResult: TypeAlias = SearchResult | ScoredResult | RangeResult
-_KINDS = (SearchResult, ScoredResult, RangeResult)
+AnyResult: TypeAlias = SearchResult | ScoredResult | RangeResult | ScoredRangeResult
+_KINDS = (SearchResult, ScoredResult, RangeResult, ScoredRangeResult)
 
 
 @overload
@@ -24,6 +24,8 @@ def merge(results: Sequence[SearchResult], k: int) -> SearchResult: ...
 def merge(results: Sequence[ScoredResult], k: int) -> ScoredResult: ...
 @overload
 def merge(results: Sequence[RangeResult]) -> RangeResult: ...
+@overload
+def merge(results: Sequence[ScoredRangeResult]) -> ScoredRangeResult: ...
 def merge(results: Sequence[Any], k: int | None = None) -> AnyResult:
     """Merge results of the same queries from indexes that have no id in common, such as shards.
 
@@ -31,7 +33,7 @@ def merge(results: Sequence[Any], k: int | None = None) -> AnyResult:
 
     Parameters
     ----------
-    results : sequence of SearchResult, of ScoredResult or of RangeResult
+    results : sequence of SearchResult, ScoredResult, RangeResult or ScoredRangeResult
         A result of each index, for the same queries, in any order. Those with k neighbours may have
         different numbers of them.
     k : int
@@ -73,16 +75,20 @@ def merge(results: Sequence[Any], k: int | None = None) -> AnyResult:
             raise TypeError(
                 f"results must be of one class, got {kind.__name__} and {type(result).__name__}"
             )
-    if kind is RangeResult:
+    if kind in (RangeResult, ScoredRangeResult):
         if k is not None:
             raise ValueError("k must not be given for range results: all of their codes are merged")
-        return _merged_ranges(parts)
+        if kind is RangeResult:
+            return _merged_ranges(parts)
+        found = [RangeResult(lims, 0.0 - scores, ids) for lims, scores, ids in parts]
+        lims, distances, ids = _merged_ranges(found)
+        return ScoredRangeResult(lims, 0.0 - distances, ids)
     if k is None:
         raise TypeError("k must be given, the number of neighbours to return")
     k = as_k(k)
     if kind is SearchResult:
         return SearchResult(*_merged_nearest([(found[0], found[1]) for found in parts], k))
-    distances, ids = _merged_nearest([(0.0 - found[0], found[1]) for found in parts], k)
+    distances, ids = _merged_nearest([(0.0 - scores, near) for scores, near in parts], k)
     return ScoredResult(0.0 - distances, ids)
 
 

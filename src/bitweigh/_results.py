@@ -9,7 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh.typing import FrameKind
 
-__all__ = ["Memory", "Neighbours", "RangeResult", "ScoredResult", "SearchResult", "SearchStats"]
+__all__ = [
+    "Memory",
+    "Neighbours",
+    "RangeResult",
+    "ScoredRangeResult",
+    "ScoredResult",
+    "SearchResult",
+    "SearchStats",
+]
 
 
 class Memory(NamedTuple):
@@ -50,6 +58,12 @@ class _Matches(NamedTuple):
 
 
 class _Scored(NamedTuple):
+    scores: NDArray[np.float64]
+    ids: NDArray[np.int64]
+
+
+class _ScoredMatches(NamedTuple):
+    lims: NDArray[np.int64]
     scores: NDArray[np.float64]
     ids: NDArray[np.int64]
 
@@ -161,6 +175,32 @@ class ScoredResult(_Scored):
         from bitweigh._tables import frame_of_rows
 
         return frame_of_rows(self.ids, {"score": self.scores}, kind, queries)
+
+
+class ScoredRangeResult(_ScoredMatches):
+    """All embeddings with scores of at least a bound, one query after the other.
+
+    A triple: ``lims`` int64 (nq + 1,), ``scores`` float64 (lims[-1],) and ``ids`` int64
+    (lims[-1],). Those of query q are at ``lims[q]`` to ``lims[q + 1]``, largest score first, equal
+    scores in ascending id. A single query has two `lims`.
+    """
+
+    def to_frame(self, kind: FrameKind = "pandas", *, queries: ArrayLike | None = None) -> Any:  # noqa: ANN401
+        """A table with a row for each embedding, as `ScoredResult.to_frame` returns it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> embeddings = bitweigh.BinaryEmbeddings(dim=8)
+        >>> embeddings.add(np.array([[255], [15]], dtype=np.uint8))
+        >>> embeddings.range_search(np.ones(8), min_score=5).to_frame("dict")["score"]
+        array([8.])
+
+        """
+        from bitweigh._tables import frame_of_runs
+
+        return frame_of_runs(self.lims, self.ids, {"score": self.scores}, kind, queries)
 
 
 class SearchStats(NamedTuple):

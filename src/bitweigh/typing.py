@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 __all__ = [
     "BitOrder",
     "BuildMode",
+    "By",
     "Codes",
     "Floats",
     "FrameKind",
@@ -20,6 +21,7 @@ __all__ = [
     "OnDuplicate",
     "OnMissing",
     "Precision",
+    "RescoreDtype",
     "VectorDtype",
     "WeigherName",
 ]
@@ -46,6 +48,10 @@ Metric: TypeAlias = Literal["euclidean", "cosine"]
 """Distance between vectors."""
 VectorDtype: TypeAlias = Literal["float16", "float32"]
 """Precision in which a vector index stores the vectors it reranks by."""
+RescoreDtype: TypeAlias = Literal["int8", "float16", "float32"]
+"""Precision in which binary embeddings keep the vectors that they are rescored by."""
+By: TypeAlias = Literal["vectors", "codes"]
+"""What distances or scores are those of: kept vectors, or codes."""
 HasherName: TypeAlias = Literal["itq", "lsh", "sign"]
 """Hashers that can be chosen by name."""
 WeigherName: TypeAlias = Literal["asym", "wh", "inner_product"]

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,7 +41,7 @@ from bitweigh._results import Memory, RangeResult, SearchResult, others
 from bitweigh._storage import note_text
 from bitweigh._vectors import files
 from bitweigh._vectors.adding import check_ids, check_mergeable, with_merged, with_vectors
-from bitweigh._vectors.compacting import CompactVectors, with_compact_parts
+from bitweigh._vectors.compacting import compact
 from bitweigh._vectors.hashing import as_queries, cost_blocks
 from bitweigh._vectors.learning import MAX_DEFAULT_BITS, as_hasher, as_weigher, check_bits, learn
 from bitweigh._vectors.ranking import within
@@ -61,6 +61,7 @@ from bitweigh.hashers._vectors import as_vectors
 from bitweigh.index import Index
 from bitweigh.typing import (
     BuildMode,
+    By,
     Codes,
     HasherName,
     Ids,
@@ -76,10 +77,6 @@ from bitweigh.weighers._base import Weigher
 __all__ = ["VectorIndex"]
 
 AnyVectorIndex = TypeVar("AnyVectorIndex", bound="VectorIndex")
-By: TypeAlias = Literal["vectors", "codes"]
-
-# Times that `compact` starts again because others have changed the index, before it keeps them out.
-_MAX_ATTEMPTS = 3
 
 
 class VectorIndex:
@@ -517,29 +514,7 @@ class VectorIndex:
         0
 
         """
-        with self._writing:
-            state = self._fitted()
-            if state.vectors is not None:
-                state.vectors.cut()
-        vectors = CompactVectors(state)
-        for _ in range(_MAX_ATTEMPTS):
-            before = self._fitted()
-            compacted = before.index.copy()
-            compacted.compact()
-            # What came meanwhile may be long, too, so most of it is copied without the lock.
-            vectors.follow(before)
-            with self._writing:
-                after = with_compact_parts(self._fitted(), before, compacted, vectors)
-                if after is not None:
-                    self._state = after
-                    return
-        with self._writing:
-            before = self._fitted()
-            compacted = before.index.copy()
-            compacted.compact()
-            after = with_compact_parts(before, before, compacted, vectors)
-            assert after is not None, "nobody else changes the index"
-            self._state = after
+        compact(self._fitted, self._publish, self._writing)
 
     def build(
         self,
@@ -1174,6 +1149,9 @@ class VectorIndex:
     def _no_vectors(self, hasher: Hasher) -> Vectors | None:
         """The vectors of an empty index."""
         return None if self._rerank is None else Vectors.empty(self._rerank, hasher.n_features_in_)
+
+    def _publish(self, state: VectorState) -> None:
+        self._state = state
 
     def _fitted(self) -> VectorState:
         """The current state; raises if the index is not fitted."""

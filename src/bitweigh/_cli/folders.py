@@ -9,16 +9,17 @@ from typing import Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
-from bitweigh import Index, VectorIndex, load
+from bitweigh import BinaryEmbeddings, Index, VectorIndex, load
 from bitweigh._cli.errors import prefix_errors
 from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
-from bitweigh._storage import folder_kind
+from bitweigh._storage import FolderKind, folder_kind
 from bitweigh.typing import Ids
 
 __all__ = [
     "AnyIndex",
+    "AnyStored",
     "RowKind",
     "add_rows",
     "changing",
@@ -26,12 +27,14 @@ __all__ = [
     "kind_of",
     "kind_stored",
     "open_index",
+    "open_stored",
     "size_on_disk",
     "stored_parts",
     "stored_rows",
 ]
 
 AnyIndex: TypeAlias = Index | VectorIndex
+AnyStored: TypeAlias = AnyIndex | BinaryEmbeddings
 RowKind: TypeAlias = Literal["code", "vector"]
 """The kind of rows of an index."""
 
@@ -43,6 +46,15 @@ _BYTES_AT_ONCE = 1 << 26
 def open_index(folder: Path, *, mmap: bool = False) -> AnyIndex:
     """The index in a folder, of codes or of vectors; every byte is checked unless mapped."""
     kind_stored(folder)  # raises an error that says what to do if there is no index
+    index = load(folder, mmap=mmap)
+    if isinstance(index, BinaryEmbeddings):  # saved there meanwhile
+        raise _embeddings_error(folder)
+    return index
+
+
+def open_stored(folder: Path, *, mmap: bool = False) -> AnyStored:
+    """What a folder holds, embeddings with their vectors included."""
+    _stored(folder)
     return load(folder, mmap=mmap)
 
 
@@ -61,14 +73,28 @@ def changing(folder: Path, kind: RowKind) -> Iterator[AnyIndex]:
 
 def kind_stored(folder: Path) -> RowKind:
     """The kind of rows of the index in a folder, by its files alone."""
+    kind = _stored(folder)
+    if kind == "embeddings":
+        raise _embeddings_error(folder)
+    return "vector" if kind == "vectors" else "code"
+
+
+def _stored(folder: Path) -> FolderKind:
     _need_folder(folder)
     try:
-        return "vector" if folder_kind(folder) == "vectors" else "code"
+        return folder_kind(folder)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"{folder}: there is no index in this folder; `bitweigh build INPUT -o FOLDER` creates "
             "one"
         ) from None
+
+
+def _embeddings_error(folder: Path) -> ValueError:
+    return ValueError(
+        f"{folder}: this command does not take embeddings with their vectors, only `bitweigh info` "
+        "and `bitweigh verify` do; bitweigh.BinaryEmbeddings.load opens the folder in Python"
+    )
 
 
 def _need_folder(folder: Path) -> None:
@@ -86,7 +112,7 @@ def kind_of(index: AnyIndex) -> RowKind:
     return "code" if isinstance(index, Index) else "vector"
 
 
-def codes_in(index: AnyIndex) -> Index:
+def codes_in(index: AnyStored) -> Index:
     """The index of the codes of any index."""
     return index if isinstance(index, Index) else index.index
 

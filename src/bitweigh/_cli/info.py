@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import bitweigh
-from bitweigh import Index
-from bitweigh._cli.folders import AnyIndex, codes_in, kind_of, open_index, size_on_disk
+from bitweigh import BinaryEmbeddings, Index
+from bitweigh._cli.folders import AnyStored, codes_in, kind_of, open_stored, size_on_disk
 from bitweigh._cli.options import Folder
 from bitweigh._cli.output import Json, counted, readable_bytes, report
 from bitweigh._index.explain import decision_of
@@ -20,7 +20,7 @@ def info_command(folder: Folder, as_json: Json = False) -> None:
 
     Example: bitweigh info index
     """
-    index = open_index(folder, mmap=True)
+    index = open_stored(folder, mmap=True)
     facts = _facts(folder, index)
     report(_summary(index, facts), facts, as_json)
 
@@ -33,10 +33,10 @@ def verify_command(folder: Folder, as_json: Json = False) -> None:
     Example: bitweigh verify index
     """
     start = time.perf_counter()
-    index = open_index(folder)
-    codes_in(index).verify()
+    index = open_stored(folder)
+    index.verify()
     seconds = time.perf_counter() - start
-    rows = counted(len(index), kind_of(index))
+    rows = counted(len(index), _row_kind(index))
     report(
         f"{folder}: {rows}, nothing is damaged ({seconds:.1f} s)",
         {"folder": str(folder), "rows": len(index), "sound": True, "seconds": seconds},
@@ -44,17 +44,23 @@ def verify_command(folder: Folder, as_json: Json = False) -> None:
     )
 
 
-def _facts(folder: Path, index: AnyIndex) -> dict[str, object]:
+def _row_kind(index: AnyStored) -> str:
+    return "embedding" if isinstance(index, BinaryEmbeddings) else kind_of(index)
+
+
+def _facts(folder: Path, index: AnyStored) -> dict[str, object]:
     codes = codes_in(index)
     memory = codes.memory()
     facts: dict[str, object] = {
         "folder": str(folder),
-        "holds": f"{kind_of(index)}s",
+        "holds": f"{_row_kind(index)}s",
         "rows": len(index),
         "n_bits": codes.n_bits,
         "bitorder": codes.bitorder,
     }
-    if not isinstance(index, Index):
+    if isinstance(index, BinaryEmbeddings):
+        facts |= {"rescore": index.rescore}
+    elif not isinstance(index, Index):
         facts |= {
             "n_features": index.n_features,
             "hasher": str(index.hasher),
@@ -75,13 +81,18 @@ def _facts(folder: Path, index: AnyIndex) -> dict[str, object]:
     }
 
 
-def _summary(index: AnyIndex, facts: dict[str, object]) -> str:
+def _summary(index: AnyStored, facts: dict[str, object]) -> str:
     """The facts as text for people."""
     codes = codes_in(index)
-    rows = counted(len(index), kind_of(index))
+    rows = counted(len(index), _row_kind(index))
     sizes = {name: readable_bytes(int(str(facts[name]))) for name in facts if "bytes" in name}
     if isinstance(index, Index):
         lines = [f"{facts['folder']}: {rows} of {codes.n_bits} bits, bit order {codes.bitorder}"]
+    elif isinstance(index, BinaryEmbeddings):
+        lines = [
+            f"{facts['folder']}: {rows} of {codes.n_bits:,} dimensions",
+            f"ranked by      bits, then {index.rescore} vectors",
+        ]
     else:
         ranking = "the codes alone" if index.rerank is None else f"true distances, {index.rerank}"
         lines = [

@@ -29,6 +29,7 @@ __all__ = [
     "ARRAY_KINDS",
     "DAMAGED",
     "PART_KINDS",
+    "SCALE_KIND",
     "VECTOR_KINDS",
     "Array",
     "ArrayData",
@@ -102,12 +103,15 @@ PART_KINDS = (
 """Arrays of a part of an index."""
 
 VECTOR_KINDS = (
-    ArrayKind("vectors", ("<f2", "<f4"), ("vectors", "features")),
+    ArrayKind("vectors", ("|i1", "<f2", "<f4"), ("vectors", "features")),
     ArrayKind("vector_ids", ("<i8",), ("vectors",)),
 )
-"""Arrays that a vector index has in addition to its codes."""
+"""Arrays that an index with kept vectors has in addition to its codes."""
 
-ARRAY_KINDS = {kind.name: kind for kind in (*PART_KINDS, *VECTOR_KINDS)}
+SCALE_KIND = ArrayKind("scales", ("<f8",), ("features",), optional=True)
+"""The array that embeddings kept as int8 have in addition."""
+
+ARRAY_KINDS = {kind.name: kind for kind in (*PART_KINDS, *VECTOR_KINDS, SCALE_KIND)}
 
 
 def part_lengths(rows: int, n_bits: int, bands: tuple[tuple[int, ...], ...]) -> dict[str, int]:

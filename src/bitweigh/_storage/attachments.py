@@ -44,6 +44,7 @@ __all__ = [
     "described",
     "read_attachments",
     "read_fields",
+    "read_vectors",
 ]
 
 Kind = TypeVar("Kind", bound=Estimator)
@@ -187,16 +188,28 @@ def read_attachments(
     content = VectorContent(codes, hasher, weigher, stored.metric, stored.rerank, stored.seed)
     if stored.vectors is None or stored.vector_ids is None:
         return content
-    ids = load_array(folder, stored.vector_ids, mapped, verify)
-    if not mapped and not np.array_equal(ids, codes.state.ids()):
-        path = folder / stored.vector_ids.name
-        raise CorruptFileError(path, "these are not the ids of the index")
-    if verify:
-        check_file(folder, stored.vectors)
-    vectors = map_array(folder, stored.vectors)
+    ids, vectors = read_vectors(folder, stored.vectors, stored.vector_ids, codes, mapped, verify)
     return VectorContent(
         codes, hasher, weigher, stored.metric, stored.rerank, stored.seed, ids, [vectors]
     )
+
+
+def read_vectors(
+    folder: Path,
+    vectors: ArrayFile,
+    vector_ids: ArrayFile,
+    codes: Content,
+    mapped: bool,
+    verify: bool,
+) -> tuple[Ids, Array]:
+    """The ids of kept vectors, and the vectors, which are mapped in any case."""
+    ids = load_array(folder, vector_ids, mapped, verify)
+    if not mapped and not np.array_equal(ids, codes.state.ids()):
+        path = folder / vector_ids.name
+        raise CorruptFileError(path, "these are not the ids of the index")
+    if verify:
+        check_file(folder, vectors)
+    return ids, map_array(folder, vectors)
 
 
 def check_attachments(folder: Path, stored: Attachments) -> None:

@@ -10,11 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
-from bitweigh._storage.arrays import PART_KINDS, VECTOR_KINDS, agrees
+from bitweigh._storage.arrays import PART_KINDS, SCALE_KIND, VECTOR_KINDS, agrees
 
-__all__ = ["FORMATS", "INDEX", "VECTORS", "FileKind", "FolderKind", "Format", "why_unknown"]
+__all__ = [
+    "EMBEDDINGS",
+    "FORMATS",
+    "INDEX",
+    "VECTORS",
+    "FileKind",
+    "FolderKind",
+    "Format",
+    "why_unknown",
+]
 
-FolderKind: TypeAlias = Literal["index", "vectors"]
+FolderKind: TypeAlias = Literal["index", "vectors", "embeddings"]
 """The kind of index in a folder."""
 
 
@@ -82,7 +91,15 @@ VECTORS = Format(
     older_manifest="vectors.json",
 )
 
-FORMATS = {known.name: known for known in (INDEX, VECTORS)}
+EMBEDDINGS = Format(
+    "bitweigh-embeddings",
+    (1,),
+    "embeddings",
+    "a collection of embeddings",
+    (*PART_KINDS, *VECTOR_KINDS, SCALE_KIND),
+)
+
+FORMATS = {known.name: known for known in (INDEX, VECTORS, EMBEDDINGS)}
 
 
 def why_unknown(name: str) -> str | None:

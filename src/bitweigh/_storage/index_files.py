@@ -34,7 +34,7 @@ from bitweigh._storage.arrays import (
     load_array,
     part_lengths,
 )
-from bitweigh._storage.formats import INDEX, VECTORS
+from bitweigh._storage.formats import EMBEDDINGS, INDEX, VECTORS
 from bitweigh._storage.manifest import (
     MANIFEST,
     MAX_BYTES,
@@ -155,7 +155,7 @@ def load(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Cont
 
 
 def load_codes(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tuple[Content, Source]:
-    """The index of codes in a folder that may hold a vector index."""
+    """The index of codes in a folder of any format."""
     known = folders.folder_format(path)
     return folders.load(path, known, partial(_read, mapped=mapped, verify=verify))
 
@@ -332,6 +332,7 @@ def _read_bands(fields: Fields, n_bits: int) -> Bands:
 READERS: dict[tuple[str, int], Callable[[Fields], StoredIndex]] = {
     (INDEX.name, 1): _read_fields_1,
     (VECTORS.name, 2): _read_fields_1,
+    (EMBEDDINGS.name, 1): _read_fields_1,
 }
 """The functions that read the fields of an index in a manifest, by format and version."""
 

@@ -5,24 +5,77 @@ Vectors that were added meanwhile are copied after the others, and what was remo
 
 from __future__ import annotations
 
-from dataclasses import replace
+import threading
+from collections.abc import Callable
+from dataclasses import Field, replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from bitweigh._vectors.state import VectorState
 from bitweigh._vectors.store import Vectors
 from bitweigh.index import Index
 
-__all__ = ["CompactVectors", "with_compact_parts"]
+__all__ = ["StateWithVectors", "compact"]
+
+
+class StateWithVectors(Protocol):
+    """A dataclass that is never changed, whose vectors belong to the codes of its index."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def index(self) -> Index:
+        """The codes."""
+
+    @property
+    def vectors(self) -> Vectors | None:
+        """The kept vectors."""
+
+
+AnyState = TypeVar("AnyState", bound=StateWithVectors)
 
 # Files of vectors that are left as they are: each takes a file descriptor.
 _MAX_FILES = 8
+# Times that work starts again because others have merged segments, before it keeps them out.
+_MAX_ATTEMPTS = 3
+
+
+def compact(
+    present: Callable[[], AnyState], publish: Callable[[AnyState], None], writing: threading.Lock
+) -> None:
+    """Compact the codes and vectors of a state, which others may replace while they hold the lock.
+
+    `present` returns the present state, and `publish` replaces it.
+    """
+    with writing:
+        state = present()
+        if state.vectors is not None:
+            state.vectors.cut()
+    vectors = CompactVectors(state)
+    for _ in range(_MAX_ATTEMPTS):
+        before = present()
+        compacted = before.index.copy()
+        compacted.compact()
+        # What came meanwhile may be long, too, so most of it is copied without the lock.
+        vectors.follow(before)
+        with writing:
+            after = with_compact_parts(present(), before, compacted, vectors)
+            if after is not None:
+                publish(after)
+                return
+    with writing:
+        before = present()
+        compacted = before.index.copy()
+        compacted.compact()
+        after = with_compact_parts(before, before, compacted, vectors)
+        assert after is not None, "nobody else changes the index"
+        publish(after)
 
 
 class CompactVectors:
     """A copy of the vectors of a state, without removed ones, that can follow later states."""
 
-    def __init__(self, state: VectorState) -> None:
+    def __init__(self, state: StateWithVectors) -> None:
         """Copy the vectors to a new file, unless nothing would be gained."""
         self._copied: Vectors | None = None
         self._seen = vectors = state.vectors
@@ -31,7 +84,7 @@ class CompactVectors:
         ):
             self._copied = vectors.only(state.index.ids)
 
-    def follow(self, state: VectorState) -> Vectors | None:
+    def follow(self, state: StateWithVectors) -> Vectors | None:
         """Copy what was added since, and return the vectors for this state.
 
         They are the state's own if nothing would be gained, or if it does not continue the state
@@ -52,8 +105,8 @@ class CompactVectors:
 
 
 def with_compact_parts(
-    now: VectorState, before: VectorState, compacted: Index, vectors: CompactVectors
-) -> VectorState | None:
+    now: AnyState, before: AnyState, compacted: Index, vectors: CompactVectors
+) -> AnyState | None:
     """The present state with compact vectors, and `compacted` in place of the codes of `before`.
 
     None if the segments of `before` have been merged with others meanwhile.

@@ -16,10 +16,10 @@ from bitweigh.errors import CorruptFileError
 from bitweigh.index import Index
 from bitweigh.typing import BuildMode, Ids
 
-__all__ = ["check_files", "checksum", "load", "save"]
+__all__ = ["Blocks", "check_files", "checksum", "load", "save"]
 
 
-class _Blocks:
+class Blocks:
     """The vectors of some ids in blocks; can be iterated over repeatedly."""
 
     def __init__(self, vectors: Vectors, ids: Ids) -> None:
@@ -35,7 +35,7 @@ def save(state: VectorState, path: str | os.PathLike[str], note: str) -> None:
     ids = blocks = None
     if state.vectors is not None:
         ids = state.index.ids
-        blocks = _Blocks(state.vectors, ids)
+        blocks = Blocks(state.vectors, ids)
     settings = (state.hasher, state.weigher, state.metric, state.rerank, state.seed)
     codes = replace(state.index._content(), note=note)
     vector_files.save(VectorContent(codes, *settings, ids, blocks), path)

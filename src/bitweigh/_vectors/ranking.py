@@ -6,7 +6,7 @@ compiled module: it depends on these two alone.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,10 @@ from bitweigh._vectors.store import Vectors
 from bitweigh.errors import CorruptFileError, LimitError
 from bitweigh.typing import Ids, Metric
 
-__all__ = ["rank", "within"]
+__all__ = ["RankingMetric", "all_within", "rank", "within"]
+
+RankingMetric: TypeAlias = Metric | Literal["inner_product"]
+"""Distance between a query and a vector; that of "inner_product" is minus the product."""
 
 # Distances computed at a time when all vectors are read: 32 MB of float64.
 _BLOCK_DISTANCES = 2**22
@@ -33,7 +36,7 @@ def rank(
     vectors: Vectors,
     queries: NDArray[np.float64],
     candidates: Ids,
-    metric: Metric,
+    metric: RankingMetric,
     threads: int | None,
     distances: NDArray[np.float64],
     ids: Ids,
@@ -64,22 +67,36 @@ def within(
     deadline: _core.Deadline | None = None,
 ) -> RangeResult:
     """Find all vectors within each query's radius that the filter allows."""
-    workers, capped = _workers(threads)
     ids = ids_among(state.index.ids, id_filter)
     query_blocks = (block for _, block in row_blocks(state, queries, "Q"))
     checked = np.concatenate([np.empty((0, queries.shape[1])), *query_blocks])
-    found: list[list[tuple[NDArray[np.float64], Ids]]] = [[] for _ in checked]
-    counts = np.zeros(len(checked), dtype=np.int64)
+    return all_within(vectors, ids, checked, state.metric, radii, limit, threads, deadline)
+
+
+def all_within(
+    vectors: Vectors,
+    ids: Ids,
+    queries: NDArray[np.float64],
+    metric: RankingMetric,
+    radii: NDArray[np.float64],
+    limit: int | None,
+    threads: int | None,
+    deadline: _core.Deadline | None = None,
+) -> RangeResult:
+    """Find all vectors of these ids, ascending, that are within the radius of each query."""
+    workers, capped = _workers(threads)
+    found: list[list[tuple[NDArray[np.float64], Ids]]] = [[] for _ in queries]
+    counts = np.zeros(len(queries), dtype=np.int64)
     at_once = _BLOCK_DISTANCES if deadline is None else _DEADLINE_BLOCK_DISTANCES
-    step = max(1, at_once // max(1, len(checked)))
+    step = max(1, at_once // max(1, len(queries)))
     for first in range(0, len(ids), step):
         block = ids[first : first + step]
         rows = vectors.rows_of(block, deadline)
         if (rows < 0).any():
             raise _no_vector_error(int(block[rows < 0][0]))
-        distances = np.empty((len(checked), len(block)))
+        distances = np.empty((len(queries), len(block)))
         _core.vector_distances(
-            vectors.arrays, checked, rows, state.metric, workers, capped, distances, deadline
+            vectors.arrays, queries, rows, metric, workers, capped, distances, deadline
         )
         near = distances <= radii[:, np.newaxis]
         counts += near.sum(axis=1)

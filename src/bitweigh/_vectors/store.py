@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bitweigh import _core
 from bitweigh.errors import CorruptFileError
-from bitweigh.typing import Ids, VectorDtype
+from bitweigh.typing import Ids, RescoreDtype
 
 __all__ = ["Vectors", "Writer", "blocks_of", "check_vectors"]
 
@@ -56,7 +56,7 @@ class _Log:
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"{error.strerror}, in the folder of temporary files, where rerank= keeps vectors; "
+                f"{error.strerror}, in the folder of temporary files, where vectors are kept; "
                 "free space there, or set TMPDIR to another folder before starting Python",
                 self._folder,
             ) from None
@@ -172,7 +172,7 @@ class Vectors:
         self._ends = np.cumsum([len(array) for array in self._arrays])
 
     @classmethod
-    def empty(cls, dtype: VectorDtype, n_features: int) -> Vectors:
+    def empty(cls, dtype: RescoreDtype, n_features: int) -> Vectors:
         """Create an empty store."""
         return cls(_Log(np.dtype(dtype), n_features))
 
@@ -291,8 +291,8 @@ class Writer:
         self._first = self._end = log_rows
         self._runs = runs
 
-    def write(self, block: Rows) -> None:
-        """Append rows, rounded to the dtype of the file."""
+    def write(self, block: Rows, name: str = "X") -> None:
+        """Append rows, rounded to the dtype of the file; `name` is the argument they come from."""
         dtype = self._log.dtype
         with np.errstate(over="ignore"):
             rounded = block.astype(dtype)
@@ -300,7 +300,7 @@ class Writer:
         if not finite.all():
             row = self._end - self._first + int(np.argmin(finite))
             raise ValueError(
-                f"X must fit in {dtype.name}, up to {np.finfo(dtype).max}, see X[{row}]"
+                f"{name} must fit in {dtype.name}, up to {np.finfo(dtype).max}, see {name}[{row}]"
             )
         self._log.write(self._end, rounded)
         self._end += len(block)

@@ -1,0 +1,1 @@
+"""The parts of BinaryEmbeddings: checking input, keeping vectors, scoring, files."""

@@ -1,0 +1,110 @@
+"""Changes: bits, ids and vectors become part of the state together, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh._checks import as_ids, check_distinct, id_in_use_error
+from bitweigh._embeddings.inputs import as_embeddings, as_packed, float_blocks, sign_codes
+from bitweigh._embeddings.scaling import rounded, scales_of_first
+from bitweigh._embeddings.state import EmbeddingsState
+from bitweigh._vectors.store import blocks_of
+from bitweigh.typing import Codes, Ids
+
+__all__ = ["check_mergeable", "with_embeddings", "with_merged"]
+
+Block = NDArray[Any]
+
+
+def with_embeddings(
+    state: EmbeddingsState, embeddings: object, ids: object, *, replacing: bool
+) -> EmbeddingsState:
+    """The state with these embeddings, packed or, with `rescore`, floats."""
+    dim = state.index.n_bits
+    if state.vectors is None:
+        codes = as_packed(embeddings, dim)
+        state.index.add(codes, ids, on_duplicate="replace" if replacing else "error")  # type: ignore[arg-type]
+        return state
+    floats = as_embeddings(embeddings, dim)
+    new_ids = None if ids is None else _as_new_ids(state, ids, len(floats), replacing)
+    if len(floats) == 0:
+        return state
+    codes = sign_codes(floats)
+    if state.rescore == "int8" and state.scales is None:
+        state = replace(state, scales=scales_of_first(floats))
+    return _with_rows(state, codes, _blocks_to_keep(state, floats), new_ids)
+
+
+def with_merged(
+    state: EmbeddingsState, other: EmbeddingsState, *, replacing: bool
+) -> EmbeddingsState:
+    """The state with all embeddings of another; see `check_mergeable`."""
+    if state.vectors is None or other.vectors is None:
+        state.index.merge(other.index, on_duplicate="replace" if replacing else "error")
+        return state
+    ids = other.index.ids
+    _as_new_ids(state, ids, len(ids), replacing)
+    if state.scales is None:
+        state = replace(state, scales=other.scales)
+    if len(ids) == 0:
+        return state
+    return _with_rows(state, other.index.codes_of(ids), blocks_of(other.vectors, ids), ids)
+
+
+def check_mergeable(state: EmbeddingsState, other: EmbeddingsState) -> None:
+    """Raise ValueError unless the embeddings of one mean the same in the other."""
+    expected, found = (
+        f"{each.index.n_bits} dimensions, rescore={each.rescore!r}" for each in (state, other)
+    )
+    if expected != found:
+        raise ValueError(f"other must have {expected}, got {found}")
+    if state.scales is None or other.scales is None:
+        return
+    if not np.array_equal(state.scales, other.scales):
+        raise ValueError(
+            "other has int8 vectors of other ranges: create both with the same calibration="
+        )
+
+
+def _as_new_ids(state: EmbeddingsState, ids: object, n: int, replacing: bool) -> Ids:
+    """Ids for n new embeddings, distinct and, unless `replacing`, not in use."""
+    new_ids = as_ids(ids)
+    if len(new_ids) != n:
+        raise ValueError(f"ids must have shape ({n},), one for each embedding, got {new_ids.shape}")
+    check_distinct(new_ids)
+    used = state.index.contains(new_ids)
+    if used.any() and not replacing:
+        raise id_in_use_error(new_ids, used, "embedding")
+    return new_ids
+
+
+def _blocks_to_keep(state: EmbeddingsState, floats: NDArray[Any]) -> Iterator[Block]:
+    for block in float_blocks(floats):
+        yield block if state.scales is None else rounded(block, state.scales)
+
+
+def _with_rows(
+    state: EmbeddingsState, codes: Codes, blocks: Iterable[Block], ids: Ids | None
+) -> EmbeddingsState:
+    """A new state with these rows; they replace rows with the same ids.
+
+    If this raises, vectors that were written and that no state refers to are cut off.
+    """
+    assert state.vectors is not None
+    writer = state.vectors.writer()
+    try:
+        for block in blocks:
+            writer.write(block, "embeddings")
+        index = state.index_to_change()
+        first_id = index._state.next_id
+        index.add(codes, ids, on_duplicate="replace")
+        new_ids = range(first_id, first_id + len(codes)) if ids is None else ids
+        return replace(state, index=index, vectors=writer.finish(new_ids))
+    except BaseException:
+        state.vectors.cut()
+        raise
