@@ -2,7 +2,7 @@
 
 Threads of BLAS wait for each other by spinning, in every product: where another program has one of
 the CPUs, fitting a hasher was seen to take ten times as long. Needs threadpoolctl, which comes with
-scikit-learn and with the extra ``bitweigh[cli]``; without it BLAS keeps its threads.
+scikit-learn; without it BLAS keeps its threads.
 """
 
 from __future__ import annotations
