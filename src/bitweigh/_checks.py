@@ -30,6 +30,8 @@ _HINT_FOR_CODES = (
 
 def as_integer(value: object, name: str, minimum: int, maximum: int) -> int:
     """Convert any integer type but bool to an int, and check its range."""
+    if type(value) is int and minimum <= value <= maximum:
+        return value  # fast path: several of these checks are in each search
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer, got the bool {value}")
     try:

@@ -1151,8 +1151,10 @@ class Index:
     ) -> Request:
         """The request to search `state`, by default the present one."""
         searched = self._state if state is None else state
-        segments = segments_of(searched, as_filter(allow, deny, filter), options.deadline)
-        return Request(self._engine, segments, options)
+        row_filter = as_filter(allow, deny, filter)
+        if row_filter is None:
+            return Request(self._engine, searched.core, options)
+        return Request(self._engine, segments_of(searched, row_filter, options.deadline), options)
 
     def _nearest(
         self,

@@ -236,8 +236,9 @@ bool ProbeQuery::list_blocks(Checkpoint& checkpoint) {
         const Band* band = &segment_.bands[b];
         const std::uint32_t begin = band->starts[key];
         const std::uint32_t end = band->starts[key + 1];
-        plan_.seen(b).keys += 1.0f;
-        plan_.seen(b).probed += 1.0f;
+        ProbePlan::Seen& seen = plan_.seen(b);
+        seen.keys += 1.0f;
+        seen.probed += 1.0f;
         // The second condition only fails in a damaged file.
         if (begin >= end || end > band->rows.rows) {
             ++counters_.empty_probes;
@@ -253,13 +254,13 @@ bool ProbeQuery::list_blocks(Checkpoint& checkpoint) {
                 for (std::size_t p = 0; p < block_bytes; p += 64) __builtin_prefetch(start + p);
             }
             if (blocks.size() >= max_blocks) {
-                plan_.seen(b).blocks += static_cast<float>(blocks_between(begin, end));
+                seen.blocks += static_cast<float>(blocks_between(begin, end));
                 return false;
             }
             blocks.push_back(band->rows, block, block_bytes);
         }
         checkpoint.done((blocks.size() - before) * listed_bytes);
-        plan_.seen(b).blocks += static_cast<float>(blocks.size() - before);
+        seen.blocks += static_cast<float>(blocks.size() - before);
     }
     return true;
 }
