@@ -1,7 +1,9 @@
-"""What bands are worth: what an index decides by itself, beside all bands and beside none.
+"""What bands are worth: what an index decides by itself or by queries, beside all bands.
 
-Each set is indexed three times: by default, with as many bands as there can be, and without. All
-three answer the same queries in turns, by the engine's clock.
+Each set is indexed three times: with the bands decided by queries made from stored codes, which is
+the default; with those decided by other queries of the set; and with as many bands as there can be.
+All answer the same queries in turns, by the engine's clock, and each is compared with a scan of the
+same index: scans of equal indexes differ by up to a fifth, by where their memory lies.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ __all__ = ["SetFigures", "markdown", "run"]
 N_BITS = (32, 64, 128, 256, 512, 1024)
 KS = (1, 10, 100)
 QUERIES = 100
+DECIDED_K = 10
 GENERATED_ROWS = 1_000_000
 # Of "sign", which has a bit per feature, one length.
 SETS: list[tuple[Kind, HasherName, tuple[int, ...]]] = [
@@ -47,18 +50,23 @@ class SetFigures(TypedDict):
     hasher: str
     n_bits: int
     rows: int
+    default: IndexFigures
+    told: IndexFigures
+    """Decided by other queries of the set, at k = 10."""
+    all_bands: IndexFigures
+
+
+class IndexFigures(TypedDict):
+    """One index of a set."""
+
     bands: int
-    """Chosen by default."""
-    decision: str
     copies: float
-    """Memory by default, in multiples of the codes."""
-    all_copies: float
-    """With all bands."""
+    """Memory in multiples of the codes."""
     scan_us: dict[int, float]
-    """By k, without bands."""
-    default: dict[int, float]
-    """Time by default over that of the scan, by k."""
-    all_bands: dict[int, float]
+    """Time of a scan, by k."""
+    ratios: dict[int, float]
+    """Time of a search over that of a scan, by k."""
+    decision: str
 
 
 def run(settings: Settings, display: Display) -> Report:
@@ -73,7 +81,7 @@ def run(settings: Settings, display: Display) -> Report:
                 display.say(f"{kind}: skipped, {error}")
                 break
             display.doing(f"{kind}, {hasher}, {costs.shape[1]} bits: measuring")
-            figures.append(_measure(kind, hasher, codes, costs[:QUERIES], settings.rounds))
+            figures.append(_measure(kind, hasher, codes, costs, settings.rounds))
             display.say(_line(figures[-1]))
     return Report(figures, markdown(figures))
 
@@ -81,45 +89,67 @@ def run(settings: Settings, display: Display) -> Report:
 def _measure(kind: Kind, hasher: HasherName, codes: Codes, costs: Costs, rounds: int) -> SetFigures:
     n_bits = costs.shape[1]
     most = BandOptions().ideal_shape(len(codes), n_bits)[0]
-    indexes = {
-        "default": bitweigh.Index(n_bits, bitorder="little"),
-        "all": bitweigh.Index(n_bits, bitorder="little", bands=most),
-        "scan": bitweigh.Index(n_bits, bitorder="little", bands=0),
-    }
-    for index in indexes.values():
-        index.add(codes)
-        index.build()
+    default = bitweigh.Index(n_bits, bitorder="little")
+    default.add(codes)
+    default.build()
+    told = default.copy()
+    told.build(sample_costs=costs[QUERIES:], k=DECIDED_K)
+    all_bands = bitweigh.Index(n_bits, bitorder="little", bands=most)
+    all_bands.add(codes)
+    all_bands.build()
+    indexes = {"default": default, "told": told, "all": all_bands}
+    if _bands(told) == _bands(default):
+        del indexes["told"]
+    asked = costs[:QUERIES]
     times: dict[int, dict[str, float]] = {}
     for k in KS:
-        turns = {name: engine_turn(index, costs, k) for name, index in indexes.items()}
+        turns = {
+            f"{name}, {method}": engine_turn(index, asked, k, method)
+            for name, index in indexes.items()
+            for method in ("auto", "scan")
+        }
         taken = take_turns(turns, rounds)
         times[k] = {name: float(np.median(each, axis=0).mean()) for name, each in taken.items()}
-    (facts,) = indexes["default"].explain(costs[0], 10).segments
+
+    def figures(name: str, index: bitweigh.Index) -> IndexFigures:
+        measured = name if name in indexes else "default"
+        scan_us = {k: times[k][f"{measured}, scan"] for k in KS}
+        (facts,) = index.explain(asked[0], DECIDED_K).segments
+        return IndexFigures(
+            bands=facts.bands,
+            copies=index.memory().total / index.memory().codes,
+            scan_us=scan_us,
+            ratios={k: times[k][f"{measured}, auto"] / scan_us[k] for k in KS},
+            decision=facts.decision,
+        )
+
     return SetFigures(
         data=kind,
         hasher=hasher,
         n_bits=n_bits,
         rows=len(codes),
-        bands=facts.bands,
-        decision=facts.decision,
-        copies=_copies(indexes["default"]),
-        all_copies=_copies(indexes["all"]),
-        scan_us={k: times[k]["scan"] for k in KS},
-        default={k: times[k]["default"] / times[k]["scan"] for k in KS},
-        all_bands={k: times[k]["all"] / times[k]["scan"] for k in KS},
+        default=figures("default", default),
+        told=figures("told", told),
+        all_bands=figures("all", all_bands),
     )
 
 
-def _copies(index: bitweigh.Index) -> float:
-    memory = index.memory()
-    return memory.total / memory.codes
+def _bands(index: bitweigh.Index) -> int:
+    return max(facts.bands for facts in index.explain(np.zeros((index.n_bits, 2)), 1).segments)
 
 
 def _line(figures: SetFigures) -> str:
+    parts = [
+        f"{name} {each['bands']} bands, {each['copies']:.1f}x, {_ratios(each['ratios'])}"
+        for name, each in (
+            ("default", figures["default"]),
+            ("told", figures["told"]),
+            ("all", figures["all_bands"]),
+        )
+    ]
     return (
-        f"{figures['data']} {figures['hasher']} {figures['n_bits']}: {figures['bands']} bands, "
-        f"{figures['copies']:.1f}x memory, auto / scan {_ratios(figures['default'])}; all bands "
-        f"{figures['all_copies']:.1f}x, {_ratios(figures['all_bands'])}; {figures['decision']}"
+        f"{figures['data']} {figures['hasher']} {figures['n_bits']}: {'; '.join(parts)}; "
+        f"{figures['default']['decision']}; {figures['told']['decision']}"
     )
 
 
@@ -127,29 +157,23 @@ def _ratios(by_k: dict[int, float]) -> str:
     return " / ".join(f"{ratio:.2f}" for ratio in by_k.values())
 
 
+def _gain(decision: str) -> str:
+    """The predicted gain, which a decision begins with."""
+    return decision.partition(" ")[0]
+
+
 def markdown(figures: list[SetFigures]) -> str:
     """A row for each set."""
-    head = [
-        "codes",
-        "rows",
-        "bands",
-        "memory",
-        "auto / scan, k = 1 / 10 / 100",
-        "all bands: memory",
-        "all / scan",
-        "decided",
-    ]
-    rows = [
-        [
-            f"{each['data']}, {each['hasher']}, {each['n_bits']} bits",
-            f"{each['rows']:,}",
-            str(each["bands"]),
-            f"{each['copies']:.1f}x",
-            _ratios(each["default"]),
-            f"{each['all_copies']:.1f}x",
-            _ratios(each["all_bands"]),
-            each["decision"],
-        ]
-        for each in figures
-    ]
+    head = ["codes", "rows"]
+    for name in ("by itself", "by queries"):
+        head += [f"{name}: bands", "memory", "predicted", "auto / scan"]
+    head += ["all bands", "memory", "auto / scan"]
+    rows = []
+    for each in figures:
+        row = [f"{each['data']}, {each['hasher']}, {each['n_bits']} bits", f"{each['rows']:,}"]
+        for index in (each["default"], each["told"], each["all_bands"]):
+            row += [str(index["bands"]), f"{index['copies']:.1f}x"]
+            row += [_gain(index["decision"])] if index is not each["all_bands"] else []
+            row.append(_ratios(index["ratios"]))
+        rows.append(row)
     return report.table(head, rows)
