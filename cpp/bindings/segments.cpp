@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 
 #include <algorithm>
@@ -86,7 +87,8 @@ void locate(const SegmentSetObject& segments, const Ids& wanted,
     }
     run_checked(nullptr, [&](Checkpoint& checkpoint) {
         for (std::size_t i = 0; i < wanted.shape(0); ++i) {
-            const std::optional<RowLocation> location = segments.set.find(wanted.data()[i]);
+            const std::optional<RowLocation> location =
+                segments.set.find(wanted.data()[i], checkpoint);
             numbers.data()[i] = location ? static_cast<std::int32_t>(location->segment) : -1;
             rows.data()[i] = location ? location->row : 0;
             checkpoint.done(lookup_bytes);
@@ -149,8 +151,14 @@ void unpack(const SegmentArrays& segment, const Input<Row, 1>& rows,
     run_checked(stop, [&](Checkpoint& checkpoint) {
         for (std::size_t first = 0; first < rows.shape(0); first += chunk_rows) {
             const std::size_t n = std::min(chunk_rows, rows.shape(0) - first);
-            unpack_rows(segment.view.blocks, segment.n_bytes, rows.data() + first, n,
-                        codes.data() + first * segment.n_bytes);
+            std::uint8_t* code = codes.data() + first * segment.n_bytes;
+            if (segment.view.lean) {
+                for (std::size_t i = first; i < first + n; ++i, code += segment.n_bytes) {
+                    copy_code(segment.view, rows.data()[i], segment.n_bytes, code, 1);
+                }
+            } else {
+                unpack_rows(segment.view.blocks, segment.n_bytes, rows.data() + first, n, code);
+            }
             checkpoint.done(n * segment.n_bytes * 8);
         }
     });
@@ -173,8 +181,14 @@ void bind_segments(nb::module_& m) {
             "first"_a, "rows"_a);
     nb::class_<SegmentArrays>(m, "Segment", "Rows in blocks with their ids; immutable.")
         .def(nb::init<Blocks, StoredIds, std::optional<Input<Row, 1>>, std::size_t,
-                      Objects<BandArrays>>(),
-             "blocks"_a, "ids"_a, "by_id"_a.none(), "n_bits"_a, "bands"_a);
+                      Objects<BandArrays>, std::optional<std::string>>(),
+             "blocks"_a, "ids"_a, "by_id"_a.none(), "n_bits"_a, "bands"_a,
+             "lean_order"_a.none() = nb::none(),
+             "With lean_order, the order of the bits in codes, blocks hold rests of codes, the "
+             "first are\nthose of the first band, and ids are sorted on first use.")
+        .def_prop_ro(
+            "id_lookup_nbytes", [](const SegmentArrays& self) { return self.id_lookup_bytes(); },
+            "Bytes of the rows in ascending id, 0 before they are sorted.");
 
     nb::class_<RowMask>(m, "RowMask", "Which rows of a segment a search may return; immutable.")
         .def(

@@ -9,6 +9,8 @@ namespace bitweigh {
 
 // The position of a code inside one segment. Never mixed with Id.
 using Row = std::uint32_t;
+// A value of the bits that a band is keyed by.
+using Key = std::uint32_t;
 // The caller's key of a code: >= 0.
 using Id = std::int64_t;
 

@@ -17,8 +17,6 @@
 
 namespace bitweigh {
 
-using Key = std::uint32_t;
-
 class BandQuery {
 public:
     // `flips` has the flip weight of each bit of the code, `cheap_ones` whether 1 is its cheap

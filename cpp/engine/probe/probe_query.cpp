@@ -66,7 +66,7 @@ ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTa
       plan_(scratch.plan),
       counters_(scan.probe_counters()),
       first_round_ns_(tuning.first_round_ns),
-      block_ns_(cost_model.block_ns(table.n_bytes())),
+      block_ns_(cost_model.block_ns(segment.bytes_of_row(table.n_bytes()))),
       verify_ns_(cost_model.verify_ns(table.n_bytes())),
       spending_(scan_ns_of(segment, table, scan, tuning), cost_model.setup_ns(segment.bands.size()),
                 scan.k(), !scan.wants_every_row()) {
@@ -181,10 +181,12 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
                 return true;
             }
             __builtin_prefetch(band.starts + key);
-            scratch_.keys.push_back({static_cast<std::uint32_t>(b), key});
+            scratch_.keys.push_back({static_cast<std::uint32_t>(b), key, sum});
             return scratch_.keys.size() < keys_at_once || (probe_keys(checkpoint) && may_go_on());
         });
         if (!completed) return false;
+        // Lean rows of different bands need different tables.
+        if (is_lean() && !probe_keys(checkpoint)) return false;
     }
     if (!probe_keys(checkpoint)) return false;
     const std::size_t exhausted = plan_.arrive();
@@ -196,17 +198,21 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
 bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
     counters_.probes += scratch_.keys.size();
     spending_.add(cost_model.key_lookup_ns * static_cast<double>(scratch_.keys.size()));
-    const bool affordable = list_blocks(checkpoint);
+    const bool affordable = is_lean() ? list_lean_blocks(checkpoint) : list_blocks(checkpoint);
     checkpoint.done(scratch_.keys.size() * lookup_bytes);
     scratch_.keys.clear();
     if (!affordable) return false;
     scratch_.hits.resize(std::max(scratch_.hits.size(), blocks_at_once));
-    const BlockList& blocks = scratch_.blocks;
+    const std::size_t n_blocks = is_lean() ? scratch_.lean_blocks.size() : scratch_.blocks.size();
     std::size_t i = 0;
-    while (i < blocks.size() && may_go_on()) {
-        const std::size_t n = std::min(at_once_, blocks.size() - i);
+    while (i < n_blocks && may_go_on()) {
+        const std::size_t n = std::min(at_once_, n_blocks - i);
         const double verified_before = excess_verified();
-        scan_.scan_listed(blocks, i, n, scratch_.hits.data());
+        if (is_lean()) {
+            scan_.scan_lean(*lean_rows_, scratch_.lean_blocks, i, n, scratch_.hits.data());
+        } else {
+            scan_.scan_listed(scratch_.blocks, i, n, scratch_.hits.data());
+        }
         counters_.blocks_probed += n;
         spending_.add(block_ns_ * static_cast<double>(n) +
                       verify_ns_ * (excess_verified() - verified_before));
@@ -215,7 +221,7 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
         at_once_ = std::min(2 * at_once_, blocks_at_once);
     }
     // Even if time is up now: these may have been the last keys that the search needs.
-    return i == blocks.size();
+    return i == n_blocks;
 }
 
 double ProbeQuery::excess_verified() const {
@@ -232,7 +238,7 @@ bool ProbeQuery::list_blocks(Checkpoint& checkpoint) {
     const auto max_blocks = to_the_end_ ? std::numeric_limits<std::size_t>::max()
                                         : static_cast<std::size_t>(spending_.left_ns() / block_ns_);
     blocks.clear();
-    for (const auto& [b, key] : scratch_.keys) {
+    for (const auto& [b, key, _] : scratch_.keys) {
         const Band* band = &segment_.bands[b];
         const std::uint32_t begin = band->starts[key];
         const std::uint32_t end = band->starts[key + 1];
@@ -261,6 +267,38 @@ bool ProbeQuery::list_blocks(Checkpoint& checkpoint) {
         }
         checkpoint.done((blocks.size() - before) * listed_bytes);
         seen.blocks += static_cast<float>(blocks.size() - before);
+    }
+    return true;
+}
+
+bool ProbeQuery::list_lean_blocks(Checkpoint& checkpoint) {
+    LeanList& blocks = scratch_.lean_blocks;
+    blocks.clear();
+    if (scratch_.keys.empty()) return true;
+    const std::size_t b = scratch_.keys.front().band;
+    const Band& band = segment_.bands[b];
+    const std::size_t prefetched = band.rows.lean->codes->n_bytes() * block_rows;
+    lean_rows_ = &band.rows;
+    const auto max_blocks = to_the_end_ ? std::numeric_limits<std::size_t>::max()
+                                        : static_cast<std::size_t>(spending_.left_ns() / block_ns_);
+    ProbePlan::Seen& seen = plan_.seen(b);
+    for (const auto& [_, key, flip_sum] : scratch_.keys) {
+        const std::uint32_t begin = band.starts[key];
+        const std::uint32_t end = band.starts[key + 1];
+        seen.keys += 1.0f;
+        seen.probed += 1.0f;
+        // The second condition only fails in a damaged file.
+        if (begin >= end || end > band.rows.rows) {
+            ++counters_.empty_probes;
+            continue;
+        }
+        seen.blocks += static_cast<float>(blocks_between(begin, end));
+        if (blocks.size() + blocks_between(begin, end) > max_blocks) return false;
+        if (blocks.size() < listed_prefetch) {
+            const std::uint8_t* start = band.rows.blocks + begin / block_rows * prefetched;
+            for (std::size_t p = 0; p < prefetched; p += 64) __builtin_prefetch(start + p);
+        }
+        checkpoint.done(blocks.push_back(band.rows, begin, end, key, flip_sum) * listed_bytes);
     }
     return true;
 }

@@ -40,9 +40,11 @@ struct ProbeScratch {
     struct BandKey {
         std::uint32_t band;
         Key key;
+        double flip_sum;
     };
     std::vector<BandKey> keys;  // Keys to probe next.
-    BlockList blocks;           // Blocks of those keys.
+    BlockList blocks;           // Blocks of those keys,
+    LeanList lean_blocks;       // or of keys of one band of a lean segment.
     std::vector<Hit> hits;
 };
 
@@ -112,6 +114,9 @@ private:
     // Lists the blocks of the keys; returns false, with an incomplete list, if they would take too
     // long: a single bucket may hold most of the rows, which shows only here.
     bool list_blocks(Checkpoint& checkpoint);
+    // The same for keys of one band of a lean segment.
+    bool list_lean_blocks(Checkpoint& checkpoint);
+    bool is_lean() const { return segment_.lean != nullptr; }
 
     const Segment& segment_;
     const CostTable& table_;
@@ -123,6 +128,7 @@ private:
     const double block_ns_;
     const double verify_ns_;
     ProbeSpending spending_;
+    const BlockRows* lean_rows_ = nullptr;  // Rows of the band in scratch_.lean_blocks.
     double cost_ratio_ = 1.0;     // Ratio of actual to planned time of the last round, at least 1.
     double predicted_ns_ = -1.0;  // First prediction for all probing; -1 before there is one.
     std::size_t at_once_ = first_blocks_at_once;  // Number of blocks to scan next.

@@ -8,13 +8,15 @@
 
 namespace bitweigh {
 
-BoundTables::BoundTables(const CostTable& costs, bool wide)
+BoundTables::BoundTables(const CostTable& costs, const double* nibble_flips, std::size_t planes,
+                         bool wide)
     : costs_(costs),
+      nibble_flips_(nibble_flips),
       wide_(wide),
-      entries_(costs.n_bytes() * plane_table_bytes),
-      quantised_flips_(costs.n_bytes() * 32),
-      byte_entries_(costs.n_bytes() * 32) {
-    const double n_tables = 2.0 * static_cast<double>(costs.n_bytes());
+      entries_(planes * plane_table_bytes),
+      quantised_flips_(planes * 32),
+      byte_entries_(planes * 32) {
+    const double n_tables = 2.0 * static_cast<double>(planes);
     if (wide) {
         // Sums stay below 2^16 without saturating.
         entry_max_ = std::min(wide_entry_max, static_cast<unsigned>(65534.0 / n_tables));
@@ -25,7 +27,7 @@ BoundTables::BoundTables(const CostTable& costs, bool wide)
         steps_ = narrow_steps;
         rescale_below_ = narrow_rescale_below;
     }
-    tables_ = {entries_.data(), costs.n_bytes(), 0};
+    tables_ = {entries_.data(), planes, 0};
 }
 
 void BoundTables::lower_to(double worst) {
@@ -47,8 +49,8 @@ void BoundTables::quantise(double budget) {
     ++quantisations_;
     const double cap = entry_max_;
     const auto max_entry = static_cast<int>(entry_max_);
-    const double* flips = costs_.nibble_flips();
-    const std::size_t n = 2 * costs_.n_bytes() * 16;
+    const double* flips = nibble_flips_;
+    const std::size_t n = 2 * tables_.planes * 16;
     // Plain loops of unknown length, which the compiler turns into vector code.
     int capped = 0;
     for (std::size_t i = 0; i < n; ++i) {

@@ -19,13 +19,22 @@ namespace bitweigh {
 class BoundTables {
 public:
     // Sums have 16 bits if `wide`, else 8. `costs` must outlive this.
-    BoundTables(const CostTable& costs, bool wide);
+    BoundTables(const CostTable& costs, bool wide)
+        : BoundTables(costs, costs.nibble_flips(), costs.n_bytes(), wide) {}
+    // For blocks of other planes than the bytes of the code: `nibble_flips` has shape (planes, 2,
+    // 16) and must outlive this, too.
+    BoundTables(const CostTable& costs, const double* nibble_flips, std::size_t planes, bool wide);
 
     // Must be called before the first scan and whenever `worst` has fallen; `worst` is finite.
     void lower_to(double worst);
 
     bool wide() const { return wide_; }
     const ScanTables& tables() const { return tables_; }
+    // The sum that a kernel starts from for rows whose other bits have this flip sum.
+    std::uint8_t base_of(double flip_sum) const {
+        const double exact = flip_sum * scale_;
+        return static_cast<std::uint8_t>(exact < 255.0 ? exact : 255.0);
+    }
 
     // The number of quantisations after the first.
     std::size_t rescales() const { return quantisations_ ? quantisations_ - 1 : 0; }
@@ -38,6 +47,7 @@ private:
     void quantise(double budget);
 
     const CostTable& costs_;
+    const double* nibble_flips_;
     bool wide_;
     double steps_;          // Approximate threshold right after a quantisation.
     double rescale_below_;  // Threshold at which the precision has halved.

@@ -38,7 +38,8 @@ CostFault find_cost_fault(const double* costs, std::size_t n_bits) {
 }
 
 CostTable::CostTable(const double* costs, std::size_t n_bits, BitOrder order)
-    : n_bits_(n_bits),
+    : costs_(costs),
+      n_bits_(n_bits),
       n_bytes_(bytes_of(n_bits)),
       byte_sums_(std::make_unique_for_overwrite<double[]>(n_bytes_ * 256)),
       nibble_flips_(std::make_unique_for_overwrite<double[]>(n_bytes_ * 2 * 16)) {

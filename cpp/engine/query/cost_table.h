@@ -21,6 +21,7 @@
 #include <memory>
 
 #include "engine/rows/bits.h"
+#include "engine/rows/lean_codes.h"
 #include "engine/types.h"
 
 namespace bitweigh {
@@ -38,7 +39,7 @@ CostFault find_cost_fault(const double* costs, std::size_t n_bits);
 
 class CostTable {
 public:
-    // `costs` has shape (n_bits, 2) and no fault.
+    // `costs` has shape (n_bits, 2) and no fault, and must outlive this.
     CostTable(const double* costs, std::size_t n_bits, BitOrder order);
 
     std::size_t n_bits() const { return n_bits_; }
@@ -64,8 +65,28 @@ public:
         return sum;
     }
 
+    // The distance of a code given as a number.
+    double distance(CodeNumber code) const {
+        double sum = 0.0;
+        const double* table = byte_sums_.get();
+        for (std::size_t p = 0; p < n_bytes_; ++p, table += 256, code >>= 8) {
+            sum += table[code & 255];
+        }
+        return sum;
+    }
+
     // The distances of all 32 rows of a block.
     void distances(const std::uint8_t* block, double out[block_rows]) const;
+
+    // How much more the two values of a bit cost than the cheap one: one of them is 0.
+    struct BitFlips {
+        double zero;
+        double one;
+    };
+    BitFlips bit_flips(std::size_t bit) const {
+        const double flip = costs_[2 * bit + 1] - costs_[2 * bit];
+        return {std::max(0.0, -flip), std::max(0.0, flip)};
+    }
 
     // Flip sums of shape (n_bytes, 2, 16); nibble 0 is the low one of the byte.
     const double* nibble_flips() const { return nibble_flips_.get(); }
@@ -74,6 +95,7 @@ private:
     void fill_byte_sums(const double* costs, BitOrder order);
     void fill_nibble_flips(const double* costs, BitOrder order);
 
+    const double* costs_;
     std::size_t n_bits_;
     std::size_t n_bytes_;
     double offset_;

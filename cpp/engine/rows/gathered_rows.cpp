@@ -13,8 +13,10 @@ namespace {
 // than the next but one.
 constexpr std::size_t copying_cost = 32;
 
-const std::uint8_t* code_of(const Segment& segment, Row row, std::size_t n_bytes) {
-    return segment.blocks + row / block_rows * n_bytes * block_rows + row % block_rows;
+// The first byte that is stored of a row.
+const std::uint8_t* start_of(const Segment& segment, Row row, std::size_t n_bytes) {
+    const std::size_t row_bytes = segment.bytes_of_row(n_bytes);
+    return segment.blocks + row / block_rows * row_bytes * block_rows + row % block_rows;
 }
 
 }  // namespace
@@ -27,14 +29,13 @@ GatheredRows::GatheredRows(std::span<const Segment> segments, std::span<const Ro
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (i + gathering_prefetch < rows.size()) {
             const auto [segment, row] = rows[i + gathering_prefetch];
-            const std::uint8_t* code = code_of(segments[segment], row, n_bytes);
-            for (std::size_t at = 0; at < prefetched; at += 64) __builtin_prefetch(code + at);
+            const std::uint8_t* start = start_of(segments[segment], row, n_bytes);
+            for (std::size_t at = 0; at < prefetched; at += 64) __builtin_prefetch(start + at);
         }
         const Segment& segment = segments[rows[i].segment];
-        const std::uint8_t* code = code_of(segment, rows[i].row, n_bytes);
         std::uint8_t* copy =
             blocks_.data() + i / block_rows * n_bytes * block_rows + i % block_rows;
-        for (std::size_t p = 0; p < n_bytes; ++p) copy[p * block_rows] = code[p * block_rows];
+        copy_code(segment, rows[i].row, n_bytes, copy, block_rows);
         ids_.push_back(segment.ids[rows[i].row]);
         checkpoint.done(n_bytes * copying_cost);
     }

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "engine/rows/id_column.h"
+#include "engine/rows/id_order.h"
+#include "engine/rows/lean_codes.h"
 #include "engine/rows/row_mask.h"
 #include "engine/types.h"
 
@@ -15,13 +18,18 @@ namespace bitweigh {
 
 // The rows of a segment in blocks, in any order. A position is an index in that order.
 struct BlockRows {
-    const std::uint8_t* blocks;  // Array of blocks_of(rows) blocks, in the layout of bits.h.
-    IdColumn ids;                // Ids by row.
-    std::size_t rows;            // Number of rows, less than max_segment_rows.
-    const Row* row_numbers;      // Rows by position; null if positions are rows.
-    RowMaskView mask = {};       // Mask by row.
+    const std::uint8_t* blocks;      // Array of blocks_of(rows) blocks, in the layout of bits.h.
+    IdColumn ids;                    // Ids by row.
+    std::size_t rows;                // Number of rows, less than max_segment_rows.
+    const Row* row_numbers;          // Rows by position; null if positions are rows.
+    RowMaskView mask = {};           // Mask by row.
+    const LeanRows* lean = nullptr;  // If not null, the blocks hold rests of codes.
 
     std::size_t n_blocks() const { return blocks_of(rows); }
+    // The number of bytes that a row takes in the blocks, if codes have n_bytes.
+    std::size_t bytes_of_row(std::size_t n_bytes) const {
+        return lean ? lean->codes->n_bytes() : n_bytes;
+    }
 
     // A mask of the positions of a block that count: those that exist (only the last block has
     // fewer than 32) and, if positions are rows, that are not denied.
@@ -48,6 +56,37 @@ struct BlockRows {
     }
 };
 
+// Calls visit(r, code) for each row r of a block of lean rows that the mask `wanted` has.
+template <class Visit>
+void visit_lean_codes(const BlockRows& rows, std::size_t block, std::uint32_t wanted, Visit visit) {
+    if (wanted == 0) return;
+    const LeanCodes& codes = *rows.lean->codes;
+    const std::uint8_t* start = rows.blocks + block * codes.n_bytes() * block_rows;
+    Key key = rows.lean->key_at(block * block_rows);
+    for (; wanted != 0; wanted &= wanted - 1) {
+        const auto r = static_cast<std::size_t>(std::countr_zero(wanted));
+        key = rows.lean->next_key(key, block * block_rows + r);
+        visit(r, codes.key_part(key) | codes.rest_part(start, r));
+    }
+}
+
+// Copies the code of a row, n_bytes bytes, to bytes `stride` apart.
+inline void copy_code(const BlockRows& rows, std::size_t row, std::size_t n_bytes,
+                      std::uint8_t* code, std::size_t stride) {
+    const std::size_t block = row / block_rows;
+    const std::size_t r = row % block_rows;
+    if (rows.lean) {
+        visit_lean_codes(rows, block, std::uint32_t{1} << r, [&](std::size_t, CodeNumber number) {
+            for (std::size_t p = 0; p < n_bytes; ++p, number >>= 8) {
+                code[p * stride] = static_cast<std::uint8_t>(number);
+            }
+        });
+        return;
+    }
+    const std::uint8_t* start = rows.blocks + block * n_bytes * block_rows + r;
+    for (std::size_t p = 0; p < n_bytes; ++p) code[p * stride] = start[p * block_rows];
+}
+
 // A second copy of a segment's rows, in ascending key: bit j of a row's key is bit bits[j] of its
 // code. The rows with key v are at positions [starts[v], starts[v + 1]).
 struct Band {
@@ -59,8 +98,14 @@ inline constexpr std::size_t max_band_bits = 24;
 
 struct Segment : BlockRows {
     std::span<const Band> bands;  // Bands; empty if the segment can only be scanned.
-    const Row* by_id = nullptr;   // Rows in ascending id; null if rows are in that order already.
-    std::size_t denied_rows = 0;  // Number of rows that the mask denies.
+    const Row* by_id = nullptr;   // Rows in ascending id; null if rows are in that order already,
+    const IdOrder* id_order = nullptr;  // or if this is not null, which has them on first use.
+    std::size_t denied_rows = 0;        // Number of rows that the mask denies.
+
+    // The rows in ascending id; null if rows are in that order already.
+    const Row* rows_by_id(Checkpoint& checkpoint) const {
+        return id_order ? id_order->rows(checkpoint) : by_id;
+    }
 };
 
 // A row of one of several segments.

@@ -62,7 +62,8 @@ std::vector<RowLocation> SegmentSet::find_ascending(std::span<const Id> ids,
     std::vector<RowLocation> locations(ids.size(), {no_segment, 0});
     for (std::size_t s = 0; s < views_.size(); ++s) {
         const Segment& view = views_[s];
-        const FoundRows found = find_rows(view.ids, view.by_id, view.rows, ids, checkpoint);
+        const FoundRows found =
+            find_rows(view.ids, view.rows_by_id(checkpoint), view.rows, ids, checkpoint);
         for (std::size_t i = 0; i < found.rows.size(); ++i) {
             RowLocation& location = locations[found.first + i];
             const Row row = found.rows[i];
@@ -73,10 +74,10 @@ std::vector<RowLocation> SegmentSet::find_ascending(std::span<const Id> ids,
     return locations;
 }
 
-std::optional<RowLocation> SegmentSet::find(Id id) const {
+std::optional<RowLocation> SegmentSet::find(Id id, Checkpoint& checkpoint) const {
     for (std::size_t s = 0; s < views_.size(); ++s) {
         const Segment& view = views_[s];
-        const std::size_t row = find_row(view.ids, view.by_id, view.rows, id);
+        const std::size_t row = find_row(view.ids, view.rows_by_id(checkpoint), view.rows, id);
         if (row < view.rows && !view.mask.denies(static_cast<Row>(row))) {
             return RowLocation{s, static_cast<Row>(row)};
         }
@@ -101,7 +102,7 @@ Removal SegmentSet::remove(std::span<const Id> ids, Checkpoint& checkpoint) cons
     Removal removal;
     std::vector<RowLocation> locations;
     for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (const std::optional<RowLocation> location = find(ids[i])) {
+        if (const std::optional<RowLocation> location = find(ids[i], checkpoint)) {
             locations.push_back(*location);
         } else if (!removal.missing) {
             removal.missing = i;

@@ -49,7 +49,7 @@ public:
     std::span<const Segment> segments() const { return views_; }
 
     // The location of the row with this id, if the set has it and allows it.
-    std::optional<RowLocation> find(Id id) const;
+    std::optional<RowLocation> find(Id id, Checkpoint& checkpoint) const;
 
     // The same for many ids, which ascend; the segment is no_segment where there is none.
     static constexpr std::size_t no_segment = std::numeric_limits<std::size_t>::max();

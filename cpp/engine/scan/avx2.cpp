@@ -17,6 +17,9 @@ struct Avx2 {
     static constexpr int wide_group = 2;
 
     BITWEIGH_INLINE Vec zero() { return _mm256_setzero_si256(); }
+    BITWEIGH_INLINE Vec splat(std::uint8_t byte) {
+        return _mm256_set1_epi8(static_cast<char>(byte));
+    }
     BITWEIGH_INLINE Vec load(const std::uint8_t* p) {
         return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     }
@@ -56,8 +59,12 @@ struct Avx2 {
 
 }  // namespace
 
-const Kernel avx2_kernel = {"avx2", scan_narrow<Avx2>, scan_wide<Avx2>, scan_narrow_listed<Avx2>,
-                            scan_wide_listed<Avx2>};
+const Kernel avx2_kernel = {"avx2",
+                            scan_narrow<Avx2>,
+                            scan_wide<Avx2>,
+                            scan_narrow_listed<Avx2>,
+                            scan_wide_listed<Avx2>,
+                            scan_lean<Avx2>};
 
 }  // namespace bitweigh
 

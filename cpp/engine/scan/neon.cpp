@@ -28,6 +28,7 @@ struct Neon {
     BITWEIGH_INLINE uint8x16_t bytes(uint16x8_t x) { return vreinterpretq_u8_u16(x); }
 
     BITWEIGH_INLINE Vec zero() { return {{vdupq_n_u8(0), vdupq_n_u8(0)}}; }
+    BITWEIGH_INLINE Vec splat(std::uint8_t byte) { return {{vdupq_n_u8(byte), vdupq_n_u8(byte)}}; }
     BITWEIGH_INLINE Vec load(const std::uint8_t* p) { return {{vld1q_u8(p), vld1q_u8(p + 16)}}; }
     BITWEIGH_INLINE Vec load_table(const std::uint8_t* p) {
         const uint8x16_t table = vld1q_u8(p);
@@ -82,8 +83,12 @@ struct Neon {
 
 }  // namespace
 
-const Kernel neon_kernel = {"neon", scan_narrow<Neon>, scan_wide<Neon>, scan_narrow_listed<Neon>,
-                            scan_wide_listed<Neon>};
+const Kernel neon_kernel = {"neon",
+                            scan_narrow<Neon>,
+                            scan_wide<Neon>,
+                            scan_narrow_listed<Neon>,
+                            scan_wide_listed<Neon>,
+                            scan_lean<Neon>};
 
 }  // namespace bitweigh
 

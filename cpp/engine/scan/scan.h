@@ -47,12 +47,18 @@ using ScanBlocks = std::size_t (*)(const std::uint8_t* blocks, std::size_t begin
 using ScanListed = std::size_t (*)(const std::uint8_t* const* blocks, std::size_t n,
                                    const ScanTables& tables, Hit* hits);
 
+// The same, narrow, for rows whose sum starts from bases[i] in block i: that of the bits which the
+// blocks do not hold.
+using ScanLean = std::size_t (*)(const std::uint8_t* const* blocks, const std::uint8_t* bases,
+                                 std::size_t n, const ScanTables& tables, Hit* hits);
+
 struct Kernel {
     const char* name;
     ScanBlocks narrow;  // Scan with 8-bit saturating sums.
     ScanBlocks wide;    // Scan with 16-bit sums.
     ScanListed narrow_listed;
     ScanListed wide_listed;
+    ScanLean lean_listed;
 };
 
 // The kernels that this machine can run, fastest first; the last is always "scalar".

@@ -8,7 +8,7 @@
 // Simd provides:
 //   Vec                             32 unsigned bytes, one per row of a block
 //   group, wide_group               blocks scanned side by side, so that a table load serves all
-//   zero(), load(p), load_table(p)
+//   zero(), splat(byte), load(p), load_table(p)
 //   lookup_low(table, x)            table[x & 15] per byte; lookup_high: table[x >> 4]
 //   add_saturating, add_bytes, least (per byte)
 //   any_at_most(x, t), rows_at_most(x, t)      a bool, a 32-bit mask
@@ -336,6 +336,42 @@ BITWEIGH_TARGET std::size_t scan_narrow_listed(const std::uint8_t* const* blocks
     }
     if (tables.planes < 12) return scan_narrow_planes_listed<Simd, 0>(blocks, n, tables, hits);
     return scan_narrow_halves_listed<Simd>(blocks, n, tables, hits);
+}
+
+template <class Simd, int fixed_planes>
+BITWEIGH_TARGET std::size_t scan_lean_planes(const std::uint8_t* const* blocks,
+                                             const std::uint8_t* bases, std::size_t n,
+                                             const ScanTables& tables, Hit* hits) {
+    using Vec = typename Simd::Vec;
+    constexpr std::size_t group = Simd::group;
+    const std::size_t planes = fixed_planes ? fixed_planes : tables.planes;
+    Hit* last = hits;
+    std::size_t i = 0;
+    for (; i + group <= n; i += group) {
+        const std::size_t next = i + listed_prefetch + group <= n ? i + listed_prefetch : i;
+        Vec sum[group];
+        for (std::size_t g = 0; g < group; ++g) sum[g] = Simd::splat(bases[i + g]);
+        for (std::size_t p = 0; p < planes; ++p) {
+            add_listed_plane<Simd, group>(blocks + i, blocks + next, p, tables.entries, sum);
+        }
+        last = report_narrow<Simd, group>(sum, tables, i, last);
+    }
+    for (; i < n; ++i) {
+        Vec sum[1] = {Simd::splat(bases[i])};
+        for (std::size_t p = 0; p < planes; ++p) {
+            add_listed_plane<Simd, 1>(blocks + i, nullptr, p, tables.entries, sum);
+        }
+        last = report_narrow<Simd, 1>(sum, tables, i, last);
+    }
+    return static_cast<std::size_t>(last - hits);
+}
+
+template <class Simd>
+BITWEIGH_TARGET std::size_t scan_lean(const std::uint8_t* const* blocks, const std::uint8_t* bases,
+                                      std::size_t n, const ScanTables& tables, Hit* hits) {
+    // 64 bits with keys of 24.
+    if (tables.planes == 5) return scan_lean_planes<Simd, 5>(blocks, bases, n, tables, hits);
+    return scan_lean_planes<Simd, 0>(blocks, bases, n, tables, hits);
 }
 
 template <class Simd>

@@ -28,21 +28,29 @@ std::vector<double> sample_distances(const CostTable& costs, const SegmentLine& 
         const std::size_t line_block = i * line.n_blocks() / n_sampled;
         line.visit(line_block, line_block + 1,
                    [&](const Segment& segment, std::size_t block, std::size_t) {
-                       visit(segment, block, segment.blocks + block * costs.n_bytes() * block_rows);
+                       const std::size_t n_bytes = segment.bytes_of_row(costs.n_bytes());
+                       visit(segment, block, segment.blocks + block * n_bytes * block_rows);
                    });
     };
     std::vector<double> sampled;
     sampled.reserve(n_sampled * block_rows / sparsity);
     for (std::size_t i = 0; i < n_sampled; ++i) {
         if (i + 1 < n_sampled) {
-            visit_sampled(i + 1, [&](const Segment&, std::size_t, const std::uint8_t* start) {
-                for (std::size_t p = 0; p < costs.n_bytes(); p += 2) {
-                    __builtin_prefetch(start + p * block_rows);
-                }
-            });
+            visit_sampled(
+                i + 1, [&](const Segment& segment, std::size_t, const std::uint8_t* start) {
+                    for (std::size_t p = 0; p < segment.bytes_of_row(costs.n_bytes()); p += 2) {
+                        __builtin_prefetch(start + p * block_rows);
+                    }
+                });
         }
         visit_sampled(i, [&](const Segment& segment, std::size_t block, const std::uint8_t* start) {
             const std::uint32_t allowed = segment.rows_in(block);
+            if (segment.lean) {
+                visit_lean_codes(segment, block, allowed, [&](std::size_t, CodeNumber code) {
+                    sampled.push_back(costs.distance(code));
+                });
+                return;
+            }
             if (std::popcount(allowed) < min_rows_to_score_block) {
                 for (std::uint32_t left = allowed; left != 0; left &= left - 1) {
                     const auto r = static_cast<std::size_t>(std::countr_zero(left));
@@ -94,6 +102,7 @@ ScanQuery::ScanQuery(const CostTable& costs, std::size_t k, const Kernel& kernel
       top_(k, repeats, checkpoint) {}
 
 void ScanQuery::scan(const BlockRows& rows, std::size_t begin, std::size_t end, Hit* hits) {
+    if (rows.lean) return scan_lean_blocks(rows, begin, end);
     if (!ready()) {
         for (std::size_t block = begin; block < end; ++block) score_all(rows, block);
     } else {
@@ -123,9 +132,13 @@ void ScanQuery::scan_listed(const BlockList& list, std::size_t first, std::size_
     bound_.lower_to(top_.worst());
 }
 
-bool ScanQuery::ready() {
+bool ScanQuery::has_bound() {
     top_.lower_bound_to(bound_.get());
-    if (top_.worst() == padding_distance) return false;
+    return top_.worst() < padding_distance;
+}
+
+bool ScanQuery::ready() {
+    if (!has_bound()) return false;
     if (!bounds_->wide() &&
         rejected_ > std::max(widen_after, counters_.rows_scanned / widen_share)) {
         count_tables();

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "engine/query/cost_table.h"
 #include "engine/query/top_k.h"
 #include "engine/rows/segment.h"
+#include "engine/scan/lean_tables.h"
 #include "engine/scan/scan.h"
 #include "engine/tuning.h"
 
@@ -78,6 +80,9 @@ public:
     void scan(const BlockRows& rows, std::size_t begin, std::size_t end, Hit* hits);
     // The same for n blocks of the list, from `first` on. `hits` has room for n.
     void scan_listed(const BlockList& list, std::size_t first, std::size_t n, Hit* hits);
+    // The same for lean rows of one band.
+    void scan_lean(const BlockRows& rows, LeanList& list, std::size_t first, std::size_t n,
+                   Hit* hits);
 
     // No row farther than this can be among the K nearest; +inf while no bound is known.
     double worst() const { return std::min(top_.worst(), bound_.get()); }
@@ -101,8 +106,14 @@ public:
     SearchCounters& probe_counters() { return counters_; }
 
 private:
-    // Returns whether a bound is known, and updates the tables to it.
+    // Returns whether a bound is known.
+    bool has_bound();
+    // The same, and updates the tables to it.
     bool ready();
+    // scan() of lean rows: lists the rows of each key that can be within the bound.
+    void scan_lean_blocks(const BlockRows& rows, std::size_t begin, std::size_t end);
+    LeanTables& lean_tables(const BlockRows& rows);
+    void score_lean(const BlockRows& rows, const LeanList::Place& place, std::uint32_t hit_rows);
     void count(std::size_t rows);
     void count_tables();
     void score_all(const BlockRows& rows, std::size_t block);
@@ -124,6 +135,9 @@ private:
     const Kernel& kernel_;
     SharedBound& bound_;
     std::optional<BoundTables> bounds_;
+    std::vector<std::unique_ptr<LeanTables>> lean_tables_;  // Those of the bands seen so far.
+    LeanList lean_list_;                                    // Scratch of scan_lean_blocks().
+    std::vector<Hit> lean_hits_;
     TopK<Candidate> top_;
     double tables_worst_ = padding_distance;  // Value of `worst` that the tables are for.
     std::size_t rejected_ = 0;                // Number of candidates that were too far.

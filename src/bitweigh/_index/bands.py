@@ -27,6 +27,7 @@ __all__ = [
     "BandOptions",
     "EvidenceSource",
     "build_bands",
+    "build_lean_bands",
     "code_bytes",
     "extra_bytes",
     "first_order",
@@ -264,6 +265,27 @@ def build_bands(
         # Only this thread sees Ctrl-C, so it stops the others. Without Ctrl-C they have ended.
         stop.set()
         pool.shutdown(cancel_futures=True)
+
+
+def build_lean_bands(
+    codes: Codes, n_bits: int, layout: BandLayout, bitorder: BitOrder
+) -> tuple[Band, ...]:
+    """The bands of codes that are sorted by the first band, with lean rows."""
+    bands = []
+    for number, bits in enumerate(layout):
+        starts, rows = sorted_by_band(codes, bits, bitorder)
+        blocks = _core.pack_blocks(rests_of(codes[rows], bits, n_bits, bitorder))
+        bands.append(Band(bits, starts, rows if number else None, blocks))
+    return tuple(bands)
+
+
+def rests_of(codes: Codes, bits: BitNumbers, n_bits: int, bitorder: BitOrder) -> Codes:
+    """The bits of codes that are not in the key of a band, packed in little bit order."""
+    unpacked = np.unpackbits(codes, axis=1, count=n_bits, bitorder=bitorder)
+    rest_bits = np.setdiff1d(np.arange(n_bits), bits)
+    if not len(rest_bits):
+        return np.zeros((len(codes), 1), np.uint8)
+    return np.packbits(unpacked[:, rest_bits], axis=1, bitorder="little")
 
 
 def sorted_by_band(

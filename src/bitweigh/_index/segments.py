@@ -19,6 +19,7 @@ from bitweigh._index.bands import (
     BandChoice,
     BandLayout,
     build_bands,
+    build_lean_bands,
     first_order,
     rows_of,
 )
@@ -54,6 +55,8 @@ class Segment:
     """The reason for having no bands; unused if there are any."""
     choice: BandChoice | None = None
     """What was decided about its bands; None if nothing was, or the segment was loaded."""
+    lean_order: BitOrder | None = None
+    """If not None, rows are lean, of codes with this order of bits: see docs/file-format.md."""
     core: _core.Segment = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +64,9 @@ class Segment:
         ids = self.ids
         core_ids = _core.CountedIds(ids.start, len(ids)) if isinstance(ids, range) else ids
         bands = [band.core for band in self.bands]
-        core = _core.Segment(self.blocks, core_ids, self.by_id, self.n_bits, bands)
+        core = _core.Segment(
+            self.blocks, core_ids, self.by_id, self.n_bits, bands, self.lean_order
+        )
         object.__setattr__(self, "core", core)
 
     @classmethod
@@ -93,6 +98,22 @@ class Segment:
         bands = build_bands(codes, blocks, layout, bitorder, threads)
         return cls(n_bits, blocks, _stored(ids, by_id is None), by_id, bands, unbanded, choice)
 
+    @classmethod
+    def build_lean(
+        cls,
+        codes: Codes,
+        ids: Ids | NDArray[np.uint32],
+        n_bits: int,
+        layout: BandLayout,
+        bitorder: BitOrder = "big",
+    ) -> Segment:
+        """Build a segment of lean rows, of checked codes of at most 64 bits."""
+        order = first_order(codes, layout, bitorder)
+        codes, ids = codes[order], ids[order]
+        bands = build_lean_bands(codes, n_bits, layout, bitorder)
+        stored = ids.astype(np.uint32) if int(ids.max()) < 2**32 else ids
+        return cls(n_bits, bands[0].blocks, stored, None, bands, lean_order=bitorder)
+
     def __len__(self) -> int:
         """Return the number of rows, removed ones included."""
         return len(self.ids)
@@ -100,6 +121,8 @@ class Segment:
     @property
     def largest_id(self) -> int:
         """The largest id in the segment, removed rows included."""
+        if self.lean_order is not None:
+            return int(np.max(np.asarray(self.ids)))
         if self.by_id is None:
             return int(self.ids[-1])
         # by_id of a damaged mapped file may be out of range; any row will do then.
@@ -111,7 +134,7 @@ class Segment:
         return Memory(
             codes=self.blocks.nbytes,
             ids=0 if isinstance(self.ids, range) else self.ids.nbytes,
-            id_lookup=0 if self.by_id is None else self.by_id.nbytes,
+            id_lookup=self.core.id_lookup_nbytes,
             band_codes=sum(band.blocks.nbytes for band in beyond_first),
             band_rows=sum(band.rows.nbytes for band in beyond_first if band.rows is not None),
             directories=sum(band.starts.nbytes for band in self.bands),
