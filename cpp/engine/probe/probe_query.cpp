@@ -155,6 +155,7 @@ void ProbeQuery::predict() {
 }
 
 bool ProbeQuery::exceeds_scan() {
+    if (spending_.is_first()) return false;
     if (!has_bound()) return spending_.is_late();
     const double allowed_ns = spending_.overrun_allowed_ns();
     const double finish_ns =
