@@ -136,8 +136,10 @@ public:
     bool within_limit() const { return spent_ns_ <= limit_ns_; }
     // The time left before the limit; never negative.
     double left_ns() const;
-    // Whether so little is spent that predictions are not believed.
-    bool is_first() const { return spent_ns_ < cost_model.unpredicted_share * scan_ns_; }
+    // Whether so little is spent after a step of `step_ns` that predictions are not believed.
+    bool is_early(double step_ns) const {
+        return spent_ns_ + step_ns < cost_model.unpredicted_share * scan_ns_;
+    }
     // Whether so much is spent that predictions are trusted, or that there should be one.
     bool is_late() const { return spent_ns_ > cost_model.late_share * scan_ns_; }
 

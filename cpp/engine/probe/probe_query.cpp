@@ -119,9 +119,11 @@ bool ProbeQuery::probe(Checkpoint& checkpoint) {
         spending_.add(cost_model.round_ns(scratch_.bands.size()));
         plan_.update(target);
         if (has_bound() && predicted_ns_ < 0.0) predict();
-        if (!to_the_end_ && exceeds_scan()) return false;
+        const bool gives_up = !to_the_end_ && exceeds_scan();
+        if (gives_up && !spending_.is_early(0.0)) return false;
         const double max_ns = to_the_end_ ? round_ns : spending_.round_limit_ns(round_ns);
         const double planned_ns = plan_.choose_next(target, static_cast<float>(max_ns));
+        if (gives_up && !spending_.is_early(planned_ns)) return false;
         const double before_ns = spending_.spent_ns();
         if (!walk_to_next(checkpoint)) return false;
         if (planned_ns > 0.0) {
@@ -155,7 +157,6 @@ void ProbeQuery::predict() {
 }
 
 bool ProbeQuery::exceeds_scan() {
-    if (spending_.is_first()) return false;
     if (!has_bound()) return spending_.is_late();
     const double allowed_ns = spending_.overrun_allowed_ns();
     const double finish_ns =
