@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 import bitweigh
 from bitweigh import _core
+from bitweigh._index.segments import LiveSegment, Segment
+from bitweigh._index.state import State
 from bitweigh.typing import BitOrder, Codes, Ids, Method
 
 Costs = NDArray[np.float64] | NDArray[np.float32]
@@ -54,6 +56,8 @@ class Setting:
     band_bits: int | None = None
     first_round_ns: float = 1500.0
     min_scan_factor: float = 0.0
+    lean: bool = False
+    """Whether segments with bands have lean rows, if codes are short enough."""
 
     def index(self, case: Case) -> bitweigh.Index:
         """Return an index of the case's rows, added in pieces."""
@@ -86,7 +90,26 @@ class Setting:
             index.add(case.codes[piece], None if case.ids is None else case.ids[piece])
         if self.method != "scan":
             index.build()
+        if self.lean and case.n_bits <= _core.max_lean_bits:
+            index._state = with_lean_rows(index._state, case.bitorder)
         return index
+
+
+def with_lean_rows(state: State, bitorder: BitOrder) -> State:
+    """The same state with lean rows in every part that has bands."""
+
+    def lean(part: LiveSegment) -> LiveSegment:
+        segment = part.segment
+        if not segment.bands:
+            return part
+        rows = np.arange(len(segment), dtype=np.uint32)
+        layout = tuple(band.bits for band in segment.bands)
+        codes, ids = segment.codes(rows), segment.ids_of(rows)
+        rebuilt = Segment.build_lean(codes, ids, segment.n_bits, layout, bitorder)
+        return LiveSegment(rebuilt, part.removed)
+
+    tail = None if state.tail is None else lean(state.tail)
+    return State(tuple(map(lean, state.segments)), tail, state.next_id)
 
 
 def _random_bits(rng: Rng, n: int, n_bits: int) -> NDArray[np.bool_]:
@@ -248,6 +271,7 @@ def settings_to_run(kernel: str | None = None) -> st.SearchStrategy[Setting]:
         band_bits=st.none() | st.sampled_from([1, 2, 3, 5, 8]),
         # 0: one step at a time, so that bands are walked many times.
         first_round_ns=st.sampled_from([1500.0, 0.0, 1e5]),
+        lean=st.booleans(),
     )
 
 

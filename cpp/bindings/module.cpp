@@ -24,5 +24,6 @@ NB_MODULE(_core, m) {
 
     m.attr("max_segment_rows") = max_segment_rows;
     m.attr("max_band_bits") = max_band_bits;
+    m.attr("max_lean_bits") = max_lean_bits;
     m.attr("version") = BITWEIGH_VERSION;
 }

@@ -25,7 +25,7 @@ namespace bitweigh {
     COUNTER(exhausted_bands)      /* Bands with no key left, which ends a search. */            \
     COUNTER(duplicates)           /* Rows found again while they were kept. */                  \
     COUNTER(fallbacks)            /* Segments scanned after probing was abandoned. */           \
-    COUNTER(predicted_ns)         /* Time of all probing, as first predicted. */                \
+    COUNTER(predicted_ns)         /* Time of all probing, predicted first or when given up. */  \
     COUNTER(probe_spent_ns)       /* Time of the probing done, as estimated. */                 \
     COUNTER(scan_ns)              /* Time of scanning the probed segments, as estimated. */     \
     COUNTER(nanoseconds)          /* Time by the clock, divided evenly among queries of a tile. */

@@ -191,7 +191,15 @@ class CountedIds:
 class Segment:
     """Rows in blocks with their ids; immutable."""
 
-    def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | CountedIds, by_id: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_bits: int, bands: Sequence[Band]) -> None: ...
+    def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | CountedIds, by_id: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_bits: int, bands: Sequence[Band], lean_order: str | None = None) -> None:
+        """
+        With lean_order, the order of the bits in codes, blocks hold rests of codes, the first are
+        those of the first band, and ids are sorted on first use.
+        """
+
+    @property
+    def id_lookup_nbytes(self) -> int:
+        """Bytes of the rows in ascending id, 0 before they are sorted."""
 
 class RowMask:
     """Which rows of a segment a search may return; immutable."""
@@ -300,5 +308,7 @@ def widen(values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu'
 max_segment_rows: int = 4294967232
 
 max_band_bits: int = 24
+
+max_lean_bits: int = 64
 
 version: str

@@ -238,7 +238,7 @@ class SearchStats(NamedTuple):
     fallbacks: NDArray[np.int64]
     """Segments that were scanned after all, because probing became too expensive."""
     predicted_ns: NDArray[np.int64]
-    """Nanoseconds that all probing was estimated to take, once there was a bound."""
+    """Nanoseconds that all probing was estimated to take, at first or when it was given up."""
     probe_spent_ns: NDArray[np.int64]
     """Nanoseconds that the probing done takes by the same estimates."""
     scan_ns: NDArray[np.int64]

@@ -129,8 +129,9 @@ private:
     const double verify_ns_;
     ProbeSpending spending_;
     const BlockRows* lean_rows_ = nullptr;  // Rows of the band in scratch_.lean_blocks.
-    double cost_ratio_ = 1.0;     // Ratio of actual to planned time of the last round, at least 1.
-    double predicted_ns_ = -1.0;  // First prediction for all probing; -1 before there is one.
+    double cost_ratio_ = 1.0;  // Ratio of actual to planned time of the last round, at least 1.
+    double predicted_ns_ =
+        -1.0;  // Prediction for all probing, the first or, after giving up, the last; -1 before it.
     std::size_t at_once_ = first_blocks_at_once;  // Number of blocks to scan next.
     bool to_the_end_ = false;
     bool all_seen_ = false;  // Whether a band has no key left, so that all rows were seen.

@@ -33,6 +33,7 @@ __all__ = [
     "first_order",
     "fits_in_free_memory",
     "layout_of",
+    "rests_of",
     "rows_of",
     "sorted_by_band",
 ]
@@ -285,7 +286,8 @@ def rests_of(codes: Codes, bits: BitNumbers, n_bits: int, bitorder: BitOrder) ->
     rest_bits = np.setdiff1d(np.arange(n_bits), bits)
     if not len(rest_bits):
         return np.zeros((len(codes), 1), np.uint8)
-    return np.packbits(unpacked[:, rest_bits], axis=1, bitorder="little")
+    rests: Codes = np.packbits(unpacked[:, rest_bits], axis=1, bitorder="little")
+    return rests
 
 
 def sorted_by_band(

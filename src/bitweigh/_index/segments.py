@@ -64,9 +64,7 @@ class Segment:
         ids = self.ids
         core_ids = _core.CountedIds(ids.start, len(ids)) if isinstance(ids, range) else ids
         bands = [band.core for band in self.bands]
-        core = _core.Segment(
-            self.blocks, core_ids, self.by_id, self.n_bits, bands, self.lean_order
-        )
+        core = _core.Segment(self.blocks, core_ids, self.by_id, self.n_bits, bands, self.lean_order)
         object.__setattr__(self, "core", core)
 
     @classmethod

@@ -114,13 +114,19 @@ SCALE_KIND = ArrayKind("scales", ("<f8",), ("features",), optional=True)
 ARRAY_KINDS = {kind.name: kind for kind in (*PART_KINDS, *VECTOR_KINDS, SCALE_KIND)}
 
 
-def part_lengths(rows: int, n_bits: int, bands: tuple[tuple[int, ...], ...]) -> dict[str, int]:
-    """The named lengths in the shapes of a part's arrays; `bands` has the bits of each band."""
+def part_lengths(
+    rows: int, n_bits: int, bands: tuple[tuple[int, ...], ...], lean: bool = False
+) -> dict[str, int]:
+    """The named lengths in the shapes of a part's arrays; `bands` has the bits of each band.
+
+    The bands of a part with lean rows all have the same number of bits.
+    """
     blocks = -(-rows // BLOCK_ROWS)
+    row_bits = max(1, n_bits - len(bands[0])) if lean else n_bits
     return {
         "rows": rows,
         "blocks": blocks,
-        "code_bytes": blocks * BLOCK_ROWS * ((n_bits + 7) // 8),
+        "code_bytes": blocks * BLOCK_ROWS * ((row_bits + 7) // 8),
         "key_starts": sum(2 ** len(bits) + 1 for bits in bands),
         "other_bands": max(0, len(bands) - 1),
     }

@@ -65,7 +65,7 @@ class Format:
     name: str
     """The name of the format in the manifest."""
     versions: tuple[int, ...]
-    """The versions whose manifest this version of bitweigh reads. It writes the last."""
+    """The versions whose manifest this version of bitweigh reads."""
     kind: FolderKind
     what: str
     """The content of such a folder for messages, with its article."""
@@ -73,6 +73,8 @@ class Format:
     """The kinds of files that such a folder may hold besides the manifest."""
     older_manifest: str | None = None
     """The file that described a folder in a version that had no `manifest.json`."""
+    usual_version: int = 1
+    """The version that is written where no other is needed."""
 
     @property
     def head(self) -> bytes:
@@ -80,7 +82,9 @@ class Format:
         return f'{{\n "format": "{self.name}",\n "version": '.encode()
 
 
-INDEX = Format("bitweigh-index", (1,), "index", "an index", PART_KINDS)
+# Version 2 has parts with lean rows, which version 1 does not know. Every other index is written as
+# version 1, so that older versions of bitweigh read it.
+INDEX = Format("bitweigh-index", (1, 2), "index", "an index", PART_KINDS)
 
 VECTORS = Format(
     "bitweigh-vectors",
@@ -89,6 +93,7 @@ VECTORS = Format(
     "a vector index",
     (*PART_KINDS, *VECTOR_KINDS, EstimatorKind("hasher"), EstimatorKind("weigher")),
     older_manifest="vectors.json",
+    usual_version=2,
 )
 
 EMBEDDINGS = Format(

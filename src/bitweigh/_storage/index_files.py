@@ -123,6 +123,8 @@ class StoredPart:
     first_id: int | None
     """The first id if each id is one more than the one before, else None."""
     bands: Bands
+    lean: bool
+    """Whether rows are lean: they store only the bits that their keys do not imply."""
     choice: BandChoice | None
     files: dict[str, ArrayFile]
     """The files of the part by kind."""
@@ -144,7 +146,7 @@ class StoredIndex:
 def save(content: Content, path: str | os.PathLike[str]) -> None:
     """Make the folder hold this index, or leave it as it was."""
     fields, arrays = described(content)
-    manifest = sealed(fields, INDEX)
+    manifest = sealed(fields, INDEX, _version_of(content))
     refuse_too_many_parts(fields, manifest)
     folders.save(path, INDEX, manifest, arrays)
 
@@ -164,7 +166,12 @@ def to_files(content: Content) -> dict[str, bytes]:
     """The files of an index by name, as in its folder, for pickles."""
     fields, arrays = described(content)
     files = {name: b"".join(array.data()) for name, array in arrays.items()}
-    return {MANIFEST: sealed(fields, INDEX), **files}
+    return {MANIFEST: sealed(fields, INDEX, _version_of(content)), **files}
+
+
+def _version_of(content: Content) -> int:
+    """The version of the format that can hold an index."""
+    return 2 if any(part.segment.lean_order for part in content.state.parts()) else 1
 
 
 def from_files(files: dict[str, bytes]) -> Content:
@@ -202,8 +209,11 @@ def refuse_too_many_parts(fields: dict[str, Any], manifest: bytes) -> None:
 def _described_part(part: LiveSegment, arrays: dict[str, ArrayData]) -> dict[str, Any]:
     segment = part.segment
     bands = tuple(tuple(band.bits.tolist()) for band in segment.bands)
-    lengths = part_lengths(len(segment), segment.n_bits, bands)
+    lean = segment.lean_order is not None
+    lengths = part_lengths(len(segment), segment.n_bits, bands, lean)
     fields: dict[str, Any] = dict.fromkeys(_PART_FIELDS)
+    if lean:
+        fields["lean"] = True
     fields["rows"] = len(segment)
     fields["bands"] = [list(bits) for bits in bands]
     if isinstance(segment.ids, range):
@@ -266,7 +276,7 @@ def _array_in(files: dict[str, bytes], file: ArrayFile) -> Array:
     return np.frombuffer(raw, file.dtype, offset=start).reshape(file.shape)
 
 
-def _read_fields_1(fields: Fields) -> StoredIndex:
+def _read_fields_1(fields: Fields, *, lean: bool = False) -> StoredIndex:
     bitorder: BitOrder = fields.choice("bitorder", ("big", "little"))
     n_bits = fields.integer("n_bits", 1, MAX_BITS)
     options = BandOptions(
@@ -276,7 +286,7 @@ def _read_fields_1(fields: Fields) -> StoredIndex:
     )
     next_id = fields.integer("next_id", 0, _MAX_NEXT_ID)
     tail = None if fields.value("tail") is None else _read_part(fields.object("tail"), n_bits)
-    segments = tuple(_read_part(part, n_bits) for part in fields.objects("segments"))
+    segments = tuple(_read_part(part, n_bits, lean) for part in fields.objects("segments"))
     return StoredIndex(n_bits, bitorder, next_id, options, tail, segments, _read_note(fields))
 
 
@@ -289,17 +299,29 @@ def _read_note(fields: Fields) -> str:
         fields.fail(str(error))
 
 
-def _read_part(fields: Fields, n_bits: int) -> StoredPart:
+def _read_part(fields: Fields, n_bits: int, may_be_lean: bool = False) -> StoredPart:
     rows = fields.integer("rows", 1, _core.max_segment_rows - 1)
     bands = _read_bands(fields, n_bits)
-    lengths = part_lengths(rows, n_bits, bands)
+    lean = may_be_lean and fields.value("lean") is not None
+    if lean:
+        _check_lean(fields, n_bits, bands)
+    lengths = part_lengths(rows, n_bits, bands, lean)
     found = {kind.name: fields.array(kind, lengths) for kind in PART_KINDS}
     files = {name: file for name, file in found.items() if file is not None}
     first_id = None
     if "ids" not in files:
         first_id = fields.integer("first_id", 0, COUNTED_IDS_END - rows)
     choice = None if fields.value("choice") is None else _read_choice(fields.object("choice"))
-    return StoredPart(rows, first_id, bands, choice, files)
+    return StoredPart(rows, first_id, bands, lean, choice, files)
+
+
+def _check_lean(fields: Fields, n_bits: int, bands: Bands) -> None:
+    if fields.value("lean") is not True:
+        fields.fail_at("lean", "must be true")
+    if n_bits > _core.max_lean_bits:
+        fields.fail_at("lean", f"needs codes of at most {_core.max_lean_bits} bits")
+    if len({len(bits) for bits in bands}) != 1:
+        fields.fail_at("bands", "must all have as many bits where rows are lean")
 
 
 def _read_choice(fields: Fields) -> BandChoice:
@@ -331,6 +353,7 @@ def _read_bands(fields: Fields, n_bits: int) -> Bands:
 
 READERS: dict[tuple[str, int], Callable[[Fields], StoredIndex]] = {
     (INDEX.name, 1): _read_fields_1,
+    (INDEX.name, 2): partial(_read_fields_1, lean=True),
     (VECTORS.name, 2): _read_fields_1,
     (EMBEDDINGS.name, 1): _read_fields_1,
 }
@@ -343,16 +366,18 @@ def content_from(stored: StoredIndex, read: ArrayReader, folder: Path) -> Conten
     Raises CorruptFileError, with `folder` in its path, for a part whose rows were all removed: an
     index drops such parts, and no other code expects one.
     """
-    n_bits, tail = stored.n_bits, stored.tail
+    tail = stored.tail
     state = State(
-        tuple([_part_from(part, n_bits, read, folder) for part in stored.segments]),
-        None if tail is None else _part_from(tail, n_bits, read, folder),
+        tuple([_part_from(part, stored, read, folder) for part in stored.segments]),
+        None if tail is None else _part_from(tail, stored, read, folder),
         stored.next_id,
     )
     return Content(stored.n_bits, stored.bitorder, stored.options, state, stored.note)
 
 
-def _part_from(stored: StoredPart, n_bits: int, read: ArrayReader, folder: Path) -> LiveSegment:
+def _part_from(
+    stored: StoredPart, index: StoredIndex, read: ArrayReader, folder: Path
+) -> LiveSegment:
     found: dict[str, Any] = {kind: read(file) for kind, file in stored.files.items()}
     ids = (
         found["ids"]
@@ -360,12 +385,13 @@ def _part_from(stored: StoredPart, n_bits: int, read: ArrayReader, folder: Path)
         else range(stored.first_id, stored.first_id + stored.rows)
     )
     segment = Segment(
-        n_bits,
+        index.n_bits,
         found["codes"],
         ids,
         found.get("by_id"),
         _bands_from(stored, found),
         choice=stored.choice,
+        lean_order=index.bitorder if stored.lean else None,
     )
     removed = stored.files.get("removed")
     masks = None if removed is None else _core.RowMask(found["removed"], stored.rows)

@@ -87,11 +87,11 @@ class Manifest:
         return {match[0] for match in matches if match is not None and match.groups() in kinds}
 
 
-def sealed(fields: Mapping[str, Any], in_format: Format) -> bytes:
-    """The bytes of a manifest with these fields and its checksum."""
+def sealed(fields: Mapping[str, Any], in_format: Format, version: int | None = None) -> bytes:
+    """The bytes of a manifest with these fields and its checksum; by default the usual version."""
     body = {
         "format": in_format.name,
-        "version": in_format.versions[-1],
+        "version": in_format.usual_version if version is None else version,
         "checksum": _NO_CHECKSUM,
         "writer": f"bitweigh {__version__}",
         **fields,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitweigh import _core
-from bitweigh._index.bands import BLOCK_ROWS, sorted_by_band
+from bitweigh._index.bands import BLOCK_ROWS, rests_of, sorted_by_band
 from bitweigh._index.segments import Segment
 from bitweigh._storage.arrays import DAMAGED, digest_of_pieces
 from bitweigh._storage.index_files import Content, described
@@ -61,7 +63,7 @@ def _check_ids(segment: Segment, name: str) -> None:
         return
     if int(segment.ids.min()) < 0:
         raise _UnsoundError(f"{name}: an id is negative")
-    in_order = segment.ids
+    in_order: NDArray[Any] = np.sort(segment.ids) if segment.lean_order else segment.ids
     if segment.by_id is not None:
         if int(segment.by_id.max()) >= len(segment):
             raise _UnsoundError(f"{name}: the id lookup names a row that does not exist")
@@ -73,6 +75,8 @@ def _check_ids(segment: Segment, name: str) -> None:
 def _check_codes(segment: Segment, codes: Codes, bitorder: BitOrder, name: str) -> None:
     if _core.first_stray_row(codes, segment.n_bits, bitorder) < len(segment):
         raise _UnsoundError(f"{name}: a code has unused bits set")
+    if segment.lean_order is not None:
+        codes = rests_of(codes, segment.bands[0].bits, segment.n_bits, bitorder)
     if not np.array_equal(_core.pack_blocks(codes), segment.blocks):
         raise _UnsoundError(f"{name}: the last block is not padded with zeros")
 
@@ -84,5 +88,8 @@ def _check_bands(segment: Segment, codes: Codes, bitorder: BitOrder, name: str) 
         band_rows = np.arange(len(segment)) if band.rows is None else band.rows
         if not np.array_equal(starts, band.starts) or not np.array_equal(rows, band_rows):
             raise _UnsoundError(f"{name}: band {number} is not in the order of its keys")
-        if number and not np.array_equal(_core.pack_in_order(codes, rows), band.blocks):
+        stored = codes
+        if segment.lean_order is not None:
+            stored = rests_of(codes, band.bits, segment.n_bits, bitorder)
+        if number and not np.array_equal(_core.pack_in_order(stored, rows), band.blocks):
             raise _UnsoundError(f"{name}: band {number} has other codes than its segment")
