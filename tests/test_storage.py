@@ -43,14 +43,10 @@ def facts(folder: Path) -> dict[str, tuple[int, int]]:
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.iterdir()}
 
 
-def test_there_are_golden_indexes_of_this_format() -> None:
-    assert {
-        path.parent.name for path in GOLDEN if path.parts[-3] == f"format-{INDEX.versions[-1]}"
-    } == {
-        "banded",
-        "empty",
-        "plain",
-    }
+def test_there_are_golden_indexes_of_both_versions() -> None:
+    found = {f"{path.parts[-3]}/{path.parts[-2]}" for path in GOLDEN}
+    assert found == {"format-1/banded", "format-1/empty", "format-1/plain", "format-2/lean"}
+    assert INDEX.versions == (1, 2)
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -116,10 +112,13 @@ def golden_content(folder: Path) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["format-1", "vectors-2", "embeddings-1"])
+GOLDEN_KINDS = ["format-1", "format-2", "vectors-2", "embeddings-1"]
+
+
+@pytest.mark.parametrize("kind", GOLDEN_KINDS)
 def test_the_golden_folders_are_written_again_byte_by_byte(kind: str, tmp_path: Path) -> None:
     runpy.run_path(str(ROOT / "tools" / "write_golden.py"))["write"](tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"format-1", "vectors-2", "embeddings-1"}
+    assert {path.name for path in tmp_path.iterdir()} == set(GOLDEN_KINDS)
     assert golden_content(tmp_path / kind) == golden_content(ROOT / "tests" / "golden" / kind)
 
 

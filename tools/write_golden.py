@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bitweigh
+from bitweigh._index.segments import LiveSegment, Segment
+from bitweigh._index.state import State
 from bitweigh._storage import vector_files
-from bitweigh._storage.formats import EMBEDDINGS, INDEX, VECTORS
+from bitweigh._storage.formats import EMBEDDINGS, VECTORS
 from bitweigh._storage.vector_files import VectorContent
 from bitweigh.hashers import ITQ, LSH, Sign
 from bitweigh.hashers._base import Hasher
@@ -101,6 +103,22 @@ def banded() -> Golden:
     golden.add(some_codes("third", 6, 20, "little"))
     golden.add(some_codes("fourth", 2, 20, "little"), wide[[3, 33]])
     golden.remove([2**40 + 1, 2**40 + 68, 7 * 32, golden.next_id - 1])
+    return golden
+
+
+def lean() -> Golden:
+    """Return an index with lean rows, of which some were removed, and a tail."""
+    golden = Golden(40, "big", bands=2, band_bits=6)
+    ids = 3 * some_order("lean ids", 70)
+    golden.add(some_codes("lean", 70, 40, "big"), ids)
+    golden.index.build()
+    state = golden.index._state
+    (part,) = state.segments
+    layout = tuple(band.bits for band in part.segment.bands)
+    segment = Segment.build_lean(*part.codes_and_ids(), 40, layout, "big")
+    golden.index._state = State((LiveSegment(segment),), state.tail, state.next_id)
+    golden.add(some_codes("lean tail", 6, 40, "big"))
+    golden.remove([0, 3, 207, golden.next_id - 1])
     return golden
 
 
@@ -231,12 +249,13 @@ def write_expected(folder: Path, expected: dict[str, Any]) -> None:
 
 def write(folder: Path) -> None:
     """Write all golden folders, each with its expected content beside it."""
-    indexes = folder / f"format-{INDEX.versions[-1]}"
-    for build in (banded, plain, empty):
-        golden = build()
-        golden.index.verify()
-        golden.index.save(indexes / build.__name__ / "index")
-        write_expected(indexes / build.__name__, golden.expected())
+    for version, builders in ((1, (banded, plain, empty)), (2, (lean,))):
+        for build in builders:
+            golden = build()
+            golden.index.verify()
+            place = folder / f"format-{version}" / build.__name__
+            golden.index.save(place / "index")
+            write_expected(place, golden.expected())
     vectors = folder / f"vectors-{VECTORS.versions[-1]}"
     for name, content in vector_contents().items():
         vector_files.save(content, vectors / name / "index")
