@@ -144,6 +144,31 @@ void check_listed(const Kernel& kernel, const Problem& problem, unsigned thresho
     check_hits(kernel, problem, threshold, "a list", n, hits, expected);
 }
 
+// The same with a sum that each block starts from; sums saturate.
+void check_lean(Rng& rng, const Kernel& kernel, const Problem& problem, unsigned threshold,
+                const std::vector<std::size_t>& picked) {
+    std::vector<const std::uint8_t*> list;
+    std::vector<std::uint8_t> bases;
+    std::vector<Hit> expected;
+    for (const std::size_t i : picked) {
+        const auto base =
+            static_cast<unsigned>(pick(rng, 3) ? pick(rng, threshold) : pick(rng, 255));
+        std::uint32_t rows = 0;
+        for (std::size_t r = 0; r < block_rows; ++r) {
+            if (base + problem.sums[i][r] <= threshold) rows |= std::uint32_t{1} << r;
+        }
+        if (rows) expected.push_back({static_cast<std::uint32_t>(list.size()), rows});
+        list.push_back(problem.blocks.data() + (problem.begin + i) * problem.planes * block_rows);
+        bases.push_back(static_cast<std::uint8_t>(base));
+    }
+    std::vector<Hit> hits(list.size() + 1, untouched);
+    const ScanTables tables = {problem.entries.data(), problem.planes,
+                               static_cast<std::uint16_t>(threshold)};
+    const std::size_t n =
+        kernel.lean_listed(list.data(), bases.data(), list.size(), tables, hits.data());
+    check_hits(kernel, problem, threshold, "a list of lean rows", n, hits, expected);
+}
+
 // Returns the number of scans compared.
 std::size_t check_problem(Rng& rng, const Problem& problem) {
     // Around the sizes of the groups that kernels scan side by side, and far beyond.
@@ -158,7 +183,8 @@ std::size_t check_problem(Rng& rng, const Problem& problem) {
         for (const Kernel* kernel : available_kernels()) {
             check_scan(*kernel, problem, threshold);
             check_listed(*kernel, problem, threshold, picked);
-            scans += 2;
+            if (!problem.wide) check_lean(rng, *kernel, problem, threshold, picked);
+            scans += 2 + !problem.wide;
         }
     }
     return scans;

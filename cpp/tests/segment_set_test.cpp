@@ -151,9 +151,10 @@ bool is_filtered_right(const SegmentSet& set, const Model& model) {
 }
 
 void check_lookups(Rng& rng, const SegmentSet& set, const Model& model) {
+    Checkpoint checkpoint = uninterrupted();
     for (const Id id : draw_ids(rng, model, 30)) {
         const std::optional<RowLocation> expected = model.find(id);
-        const std::optional<RowLocation> found = set.find(id);
+        const std::optional<RowLocation> found = set.find(id, checkpoint);
         CHECK(found.has_value() == expected.has_value(), id);
         CHECK(!found || (found->segment == expected->segment && found->row == expected->row), id);
     }
@@ -165,7 +166,7 @@ void check_filtered_lookups(Rng& rng, const SegmentSet& set, const Model& model)
     const std::vector<Id> ids = sorted_distinct(draw_ids(rng, model, pick(rng, 300)));
     const std::vector<RowLocation> all = set.find_ascending(ids, checkpoint);
     for (std::size_t i = 0; i < ids.size(); ++i) {
-        const std::optional<RowLocation> found = set.find(ids[i]);
+        const std::optional<RowLocation> found = set.find(ids[i], checkpoint);
         CHECK(found.has_value() == model.find(ids[i]).has_value(), ids[i]);
         CHECK(!found || set.segments()[found->segment].ids[found->row] == ids[i], ids[i]);
         CHECK(found ? all[i].segment == found->segment && all[i].row == found->row

@@ -146,7 +146,8 @@ private:
         const Part& part = state.parts()[number];
         const std::size_t row = pick(rng_, part.rows() - 1);
         const Id id = part.arrays->ids()[row];
-        const std::optional<RowLocation> found = state.set().find(id);
+        Checkpoint checkpoint = uninterrupted();
+        const std::optional<RowLocation> found = state.set().find(id, checkpoint);
         if ((*part.gone)[row]) return !found;
         return found && state.set().segments()[found->segment].ids[found->row] == id;
     }
