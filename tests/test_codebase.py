@@ -38,6 +38,7 @@ PYTHON_LAYERS = [
     {"_index/band_choice", "_index/filters"},
     {"_index/policy"},
     {"_index/explain", "_storage"},
+    {"_streaming"},
     {"index"},
     {"paper", "_vectors"},
     {"_embeddings", "vector_index"},
@@ -65,6 +66,7 @@ CPP_LAYERS = [
     {"engine/query/kth_smallest.h", "engine/query/bucket_sort.h"},
     {"engine/rows/bits", "engine/rows/row_mask.h", "engine/parallel.h"},
     {"engine/rows/id_column.h", "engine/query/stoppable.h"},
+    {"engine/building"},
     {"engine/query/top_k.h", "engine/rows/segment.h", "engine/rows/id_lookup"},
     {
         "engine/query/cost_table",
