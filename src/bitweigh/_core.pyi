@@ -277,6 +277,8 @@ def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, Non
     Return the first row with an unused bit set, or the number of rows if there is none.
     """
 
+max_lean_band_bits: int = 28
+
 class LeanBand:
     """How keys and rests of one band are read from codes."""
 

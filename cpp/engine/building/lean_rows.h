@@ -18,6 +18,8 @@
 namespace bitweigh {
 
 inline constexpr std::size_t max_lean_bytes = 8;
+// The most bits of a band of a lean segment: its directory has 2^bits + 1 entries.
+inline constexpr std::size_t max_lean_band_bits = 28;
 
 // Reads selected bits of codes: bit j of the value is bit bits[j] of the code.
 class BitReader {
@@ -68,8 +70,8 @@ std::size_t count_below(const std::uint8_t* codes, std::size_t n, const BitReade
 void pack_rests(const std::uint8_t* codes, std::size_t n, const BitReader& rest,
                 std::size_t n_rest_bytes, std::size_t offset, std::uint8_t* blocks);
 
-// Sets the bit of each id, which is below n_marks, and returns the position of the first id whose
-// bit was set already, or `n`.
+// Sets the bit of each id in `marks`, which has one for each, and returns the position of the first
+// id whose bit was set already, or `n`.
 std::size_t mark_ids(const std::uint32_t* ids, std::size_t n, std::uint8_t* marks);
 
 }  // namespace bitweigh

@@ -10,78 +10,31 @@ The files depend on the rows, their order, their ids and the layout, and on noth
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bitweigh import _core, _system
-from bitweigh._checks import as_bitorder, as_codes, as_integer, as_optional_integer
+from bitweigh._checks import as_bitorder, as_integer, as_optional_integer
 from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
-from bitweigh._storage.arrays import Shape, digest_of
 from bitweigh._streaming.files import is_disk_full
 from bitweigh._streaming.ids import check_distinct_ids
 from bitweigh._streaming.journal import Journal
 from bitweigh._streaming.merge import BandFiles, Merging, merge_range
 from bitweigh._streaming.pieces import Filling, Piece, sort_piece
-from bitweigh._streaming.plan import (
-    MAX_LEAN_BITS,
-    MIN_BUILD_MEMORY,
-    SAMPLE_ROWS,
-    Plan,
-    choose_layout,
-    max_workers,
-    rows_at_once,
-)
+from bitweigh._streaming.plan import MAX_LEAN_BITS, MIN_BUILD_MEMORY, Plan, max_workers
 from bitweigh._streaming.ranges import Range, cut_ranges
+from bitweigh._streaming.request import Request, check_resumed, checked_layout, plan_of
+from bitweigh._streaming.results import LeanBandFiles, LeanFile, LeanFiles
 from bitweigh._streaming.runs import Run, run_path
-from bitweigh._streaming.sources import Batch, IteratorSource, RowSource, Source
+from bitweigh._streaming.sources import IteratorSource, RowSource, Source
 from bitweigh._streaming.workers import Workspaces, do_parts
-from bitweigh.typing import BitOrder, Codes
+from bitweigh.typing import BitOrder
 
-__all__ = ["LeanBandFiles", "LeanFile", "LeanFiles", "build_lean"]
-
-# Rows of a resumable source whose digest must be the same at a resume.
-_COMPARED_ROWS = 1 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class LeanFile:
-    """A finished .npy file."""
-
-    path: Path
-    dtype: str
-    shape: Shape
-    checksum: str
-    """XXH3 of all bytes of the file, 128 bits in hexadecimal."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeanBandFiles:
-    """The files of one band."""
-
-    bits: tuple[int, ...]
-    blocks: LeanFile
-    starts: LeanFile
-    numbers: LeanFile
-    """The ids by position, for the first band; for others the row numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeanFiles:
-    """What a build made."""
-
-    folder: Path
-    n_bits: int
-    bitorder: BitOrder
-    rows: int
-    bands: tuple[LeanBandFiles, ...]
+__all__ = ["build_lean"]
 
 
 def build_lean(
@@ -105,12 +58,12 @@ def build_lean(
     the end returns the same result without any work.
     """
     n_bits = as_integer(n_bits, "n_bits", 1, MAX_LEAN_BITS)
-    request = _Request(
+    request = Request(
         n_bits,
         as_bitorder(bitorder),
         as_optional_integer(bands, "bands", 1, n_bits),
-        as_optional_integer(band_bits, "band_bits", 1, _core.max_band_bits),
-        None if layout is None else _checked_layout(layout, n_bits),
+        as_optional_integer(band_bits, "band_bits", 1, _core.max_lean_band_bits),
+        None if layout is None else checked_layout(layout, n_bits),
     )
     build_memory = as_integer(build_memory, "build_memory", MIN_BUILD_MEMORY, 2**62)
     workers = _system.default_threads() if threads is None else threads
@@ -119,8 +72,8 @@ def build_lean(
     with locked_folder(root):
         _remove_leftovers(root)
         journal = Journal(root)
-        _check_resumed(journal, source, request, root)
-        plan = _plan_of(journal, source, request, build_memory, workers, max_rows_at_once)
+        check_resumed(journal, source, request, root)
+        plan = plan_of(journal, source, request, build_memory, workers, max_rows_at_once)
         build = _Build(source, root, journal, plan, build_memory, workers, progress)
         try:
             return build.run()
@@ -134,42 +87,6 @@ def build_lean(
             ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """The arguments that determine the files."""
-
-    n_bits: int
-    bitorder: BitOrder
-    bands: int | None
-    band_bits: int | None
-    layout: tuple[tuple[int, ...], ...] | None
-
-    def facts(self) -> dict[str, Any]:
-        layout = None if self.layout is None else [list(bits) for bits in self.layout]
-        return {
-            "n_bits": self.n_bits,
-            "bitorder": self.bitorder,
-            "bands": self.bands,
-            "band_bits": self.band_bits,
-            "layout": layout,
-        }
-
-
-def _checked_layout(layout: Sequence[Sequence[int]], n_bits: int) -> tuple[tuple[int, ...], ...]:
-    checked = tuple(
-        tuple(as_integer(bit, "bits of a band", 0, n_bits - 1) for bit in bits) for bits in layout
-    )
-    used = [bit for bits in checked for bit in bits]
-    if not checked or len(set(used)) != len(used):
-        raise ValueError("layout must have at least one band, and no bit in two bands")
-    for bits in checked:
-        if not 1 <= len(bits) <= _core.max_band_bits or list(bits) != sorted(bits):
-            raise ValueError(
-                f"a band must have 1 to {_core.max_band_bits} bits, ascending, got {list(bits)}"
-            )
-    return checked
-
-
 def _remove_leftovers(folder: Path) -> None:
     """Delete files that a build was writing when it was ended."""
     for name in ("*.tmp", "marks"):
@@ -177,88 +94,6 @@ def _remove_leftovers(folder: Path) -> None:
             path.unlink()
     if not (folder / "journal.json").exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder} is not empty, and not the folder of a build")
-
-
-def _check_resumed(journal: Journal, source: Source, request: _Request, folder: Path) -> None:
-    """Raise ValueError if the folder has another build than the one asked for."""
-    if "request" not in journal:
-        return
-    if isinstance(source, IteratorSource):
-        raise ValueError(
-            f"{folder} has an unfinished build, and a build from an iterator cannot be resumed: "
-            "delete the folder, or build from files or from pieces that can be loaded by number"
-        )
-    facts = request.facts()
-    recorded = journal.get("request")
-    for name, value in facts.items():
-        if recorded[name] != value:
-            raise ValueError(
-                f"{folder} has an unfinished build with {name}={recorded[name]}, got {value}: "
-                "continue with the same, or delete the folder"
-            )
-    if journal.get("source") != _source_facts(source):
-        raise ValueError(
-            f"the source has changed since the build in {folder} was started (names, sizes, times "
-            "of change, or rows): delete the folder to start again"
-        )
-
-
-def _source_facts(source: RowSource) -> Any:  # noqa: ANN401 any JSON
-    """What must not change between a build and its resume."""
-    rows = [np.ascontiguousarray(b[0]) for b in source.read(0, min(source.rows, _COMPARED_ROWS))]
-    digest = digest_of(b"".join(array.tobytes() for array in rows))
-    return {"source": source.fingerprint(), "rows": source.rows, "first_rows": digest}
-
-
-def _plan_of(
-    journal: Journal,
-    source: Source,
-    request: _Request,
-    build_memory: int,
-    threads: int,
-    max_rows_at_once: int | None,
-) -> Plan:
-    """The recorded plan, or a new one, which is then recorded."""
-    if "plan" in journal:
-        return Plan.from_facts(journal.get("plan"))
-    first, has_ids = _first_rows(source, request)
-    rows = source.rows if isinstance(source, RowSource) else None
-    if len(first) == 0:
-        raise ValueError("the source has no rows")
-    bits = request.layout or tuple(
-        tuple(band.tolist())
-        for band in choose_layout(
-            first, rows, request.n_bits, request.bitorder, request.bands, request.band_bits
-        )
-    )
-    n_bytes, number_bytes = (request.n_bits + 7) // 8, 8 if has_ids else 4
-    loaded = source.loaded_rows if isinstance(source, RowSource) else 0
-    room = build_memory - threads * loaded * (n_bytes + number_bytes)
-    at_once = rows_at_once(n_bytes, number_bytes, max(room, MIN_BUILD_MEMORY), threads)
-    at_once = min(at_once, max_rows_at_once or at_once)
-    plan = Plan(request.n_bits, request.bitorder, bits, has_ids, at_once)
-    if isinstance(source, RowSource):
-        journal.record("source", _source_facts(source))
-    journal.record("plan", plan.facts())
-    # Last: a build without it has not begun.
-    journal.record("request", request.facts())
-    return plan
-
-
-def _first_rows(source: Source, request: _Request) -> tuple[Codes, bool]:
-    """The first rows of a source, and whether it has ids."""
-    if isinstance(source, RowSource):
-        batches: Iterable[Batch] = source.read(0, min(source.rows, SAMPLE_ROWS))
-        has_ids = source.has_ids
-    else:
-        batches = source.begin(SAMPLE_ROWS)
-        has_ids = bool(batches) and batches[0][1] is not None
-    parts = [np.empty((0, (request.n_bits + 7) // 8), np.uint8)]
-    rows = 0
-    for codes, _ in batches:
-        parts.append(as_codes(codes, request.n_bits, request.bitorder, first=rows))
-        rows += len(codes)
-    return np.concatenate(parts)[:SAMPLE_ROWS], has_ids
 
 
 class _Build:
@@ -292,7 +127,7 @@ class _Build:
             # Each band is worth as much of the bar as any other.
             with ProgressBar("merging", rows, unit="rows", shown=self._progress) as bar:
                 results = [self._merge_band(number, bar, n_bands) for number in range(n_bands)]
-            self._journal.record("result", results)
+            self._journal.record(result=results)
         return self._result()
 
     def progress_text(self) -> str:
@@ -310,52 +145,60 @@ class _Build:
 
     def _sort_pieces(self) -> None:
         """Write the runs of the first band."""
-        source, plan = self._source, self._plan
-        workspaces = self._workspaces(8 if plan.has_ids else 4)
-        known = isinstance(source, RowSource)
-        total = source.rows if isinstance(source, RowSource) else None
+        total = self._source.rows if isinstance(self._source, RowSource) else None
         if total is not None:
             _check_rows(total)
         with ProgressBar("sorting", total, unit="rows", shown=self._progress) as bar:
 
             def record(part: Piece | Filling, fact: dict[str, Any]) -> None:
-                number = part.number if isinstance(part, Piece) else numbers[part.first]
-                self._journal.record_part("pieces", number, fact)
+                self._journal.record_part("pieces", part.number, fact)
                 bar.advance(fact["rows"])
 
-            numbers: dict[int, int] = {}
-            if isinstance(source, RowSource):
-                rows_source = source
-
-                def sort(piece: Piece) -> dict[str, Any]:
-                    workspace = workspaces.take()
-                    try:
-                        filling = Filling(plan, workspace, piece.first)
-                        filling.add_all(rows_source.read(piece.first, piece.last))
-                        return sort_piece(filling, plan, self._folder, piece.number, self._stop)
-                    finally:
-                        workspaces.give_back(workspace)
-
+            if isinstance(self._source, RowSource):
                 finished = self._journal.finished("pieces")
-                edges = source.edges(plan.rows_at_once)
-                pieces = [Piece(i, *ends) for i, ends in enumerate(pairwise(edges))]
                 bar.advance(sum(fact["rows"] for fact in finished.values()))
-                todo = [piece for piece in pieces if piece.number not in finished]
-                do_parts(todo, sort, self._workers, record, self._stop)
+                self._sort_rows(self._source, finished, record)
             else:
-
-                def sort_filled(filling: Filling) -> dict[str, Any]:
-                    try:
-                        number = numbers[filling.first]
-                        return sort_piece(filling, plan, self._folder, number, self._stop)
-                    finally:
-                        workspaces.give_back(filling.workspace)
-
-                fillings = _fillings(source, plan, workspaces, numbers)
-                do_parts(fillings, sort_filled, self._workers, record, self._stop)
-        del known
+                self._sort_batches(self._source, record)
         rows = sum(fact["rows"] for fact in self._journal.finished("pieces").values())
-        self._journal.record("rows", rows)
+        self._journal.record(rows=rows)
+
+    def _sort_rows(
+        self,
+        source: RowSource,
+        finished: Container[int],
+        record: Callable[[Piece, dict[str, Any]], None],
+    ) -> None:
+        """Sort the pieces that are not finished; each thread reads its own."""
+        plan = self._plan
+        workspaces = self._workspaces(8 if plan.has_ids else 4)
+
+        def sort(piece: Piece) -> dict[str, Any]:
+            with workspaces.taken() as workspace:
+                filling = Filling(plan, workspace, piece.number, piece.first)
+                filling.add_all(source.read(piece.first, piece.last))
+                return sort_piece(filling, plan, self._folder, self._stop)
+
+        edges = source.edges(plan.rows_at_once)
+        pieces = [Piece(i, *ends) for i, ends in enumerate(pairwise(edges))]
+        todo = [piece for piece in pieces if piece.number not in finished]
+        do_parts(todo, sort, self._workers, record, self._stop)
+
+    def _sort_batches(
+        self, source: IteratorSource, record: Callable[[Filling, dict[str, Any]], None]
+    ) -> None:
+        """Sort all batches of an iterator, which this thread reads."""
+        plan = self._plan
+        workspaces = self._workspaces(8 if plan.has_ids else 4)
+
+        def sort(filling: Filling) -> dict[str, Any]:
+            try:
+                return sort_piece(filling, plan, self._folder, self._stop)
+            finally:
+                workspaces.give_back(filling.workspace)
+
+        fillings = _fillings(source, plan, workspaces)
+        do_parts(fillings, sort, self._workers, record, self._stop)
 
     def _runs(self, band: int) -> list[Run]:
         """The runs of a band."""
@@ -387,11 +230,8 @@ class _Build:
         merging = Merging(self._folder, plan, runs, files, self._stop)
 
         def merge(part: Range) -> int:
-            workspace = workspaces.take()
-            try:
+            with workspaces.taken() as workspace:
                 merge_range(merging, part, workspace)
-            finally:
-                workspaces.give_back(workspace)
             files.add_finished([part.number])
             return part.rows
 
@@ -413,7 +253,7 @@ class _Build:
             }
         finally:
             files.close()
-        self._journal.record(f"band {number}", facts)
+        self._journal.record(**{f"band {number}": facts})
         for run in runs:
             run.remove()
         return facts
@@ -452,18 +292,16 @@ def _check_rows(rows: int) -> None:
         )
 
 
-def _fillings(
-    source: IteratorSource, plan: Plan, workspaces: Workspaces, numbers: dict[int, int]
-) -> Iterator[Filling]:
-    """Filled workspaces, from the batches of an iterator; `numbers` gets the number of each."""
+def _fillings(source: IteratorSource, plan: Plan, workspaces: Workspaces) -> Iterator[Filling]:
+    """Filled workspaces, from the batches of an iterator."""
     filling: Filling | None = None
-    row = 0
+    row = number = 0
     for codes, ids in source.batches():
         start = 0
         while start < len(codes):
             if filling is None:
-                filling = Filling(plan, workspaces.take(), row)
-                numbers[row] = len(numbers)
+                filling = Filling(plan, workspaces.take(), number, row)
+                number += 1
             end = min(len(codes), start + filling.room)
             filling.add((codes[start:end], None if ids is None else ids[start:end]))
             row += end - start

@@ -39,9 +39,7 @@ def _chunks(ids: NDArray[Any]) -> Iterator[NDArray[Any]]:
         yield ids[first : first + _IDS_AT_ONCE]
 
 
-def _repeated_narrow(
-    ids: NDArray[Any], max_id: int, folder: Path, stop: _core.Stop
-) -> int | None:
+def _repeated_narrow(ids: NDArray[Any], max_id: int, folder: Path, stop: _core.Stop) -> int | None:
     """An id that occurs twice, by a bitmap of all ids. A file's pages can leave memory."""
     path = folder / "marks"
     try:

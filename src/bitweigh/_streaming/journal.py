@@ -48,9 +48,9 @@ class Journal:
         """A recorded fact, or None."""
         return self._facts.get(name)
 
-    def record(self, name: str, fact: Any) -> None:  # noqa: ANN401 any JSON
-        """Record a fact."""
-        self._facts[name] = fact
+    def record(self, **facts: Any) -> None:  # noqa: ANN401 any JSON
+        """Record facts, all in one step."""
+        self._facts |= facts
         self._write()
 
     def finished(self, stage: str) -> dict[int, Any]:

@@ -194,6 +194,8 @@ def _write_other_runs(merging: Merging, part: Range, workspace: Workspace, which
             # Back into the order of the first band, for the next one.
             restored = workspace.codes(1 - which, n)
             for start in range(0, n, _ROWS_AT_ONCE):
-                rows = numbers[start : start + _ROWS_AT_ONCE].view(np.uint32)[:, 0] - np.uint32(first)
+                rows = numbers[start : start + _ROWS_AT_ONCE].view(np.uint32)[:, 0] - np.uint32(
+                    first
+                )
                 restored[rows] = codes[start : start + _ROWS_AT_ONCE]
             which = 1 - which

@@ -1,4 +1,4 @@
-"""From a source to the runs of the first band: pieces of rows are copied, checked, sorted, written."""
+"""From a source to runs of the first band: pieces of rows are copied, checked, sorted, written."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ class Piece(NamedTuple):
 
 
 class Filling:
-    """Rows being copied into a workspace; `first` is the number of the first in the source."""
+    """A piece being copied into a workspace; `first` is the number of its first row."""
 
-    def __init__(self, plan: Plan, workspace: Workspace, first: int) -> None:
+    def __init__(self, plan: Plan, workspace: Workspace, number: int, first: int) -> None:
         """Begin with no rows."""
         self.workspace = workspace
+        self.number = number
         self.first = first
         self.rows = 0
         self._plan = plan
@@ -66,9 +67,7 @@ class Filling:
             self.add(batch)
 
 
-def sort_piece(
-    filling: Filling, plan: Plan, folder: Path, number: int, stop: _core.Stop
-) -> dict[str, Any]:
+def sort_piece(filling: Filling, plan: Plan, folder: Path, stop: _core.Stop) -> dict[str, Any]:
     """Write a filled workspace as a run of the first band, and return what to record of it."""
     workspace, n = filling.workspace, filling.rows
     facts: dict[str, Any] = {"first": filling.first, "rows": n, "number_bytes": 4}
@@ -79,7 +78,7 @@ def sort_piece(
     band = plan.band(0)
     in_spare = band.sort(workspace.codes(0, n), numbers, workspace.codes(1, n), spare, stop)
     codes = workspace.codes(int(in_spare), n)
-    path = run_path(folder, 0, number)
+    path = run_path(folder, 0, filling.number)
     write_run(path, band, plan.key_bits(0), codes, spare if in_spare else numbers)
     return facts
 

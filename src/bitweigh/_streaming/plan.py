@@ -17,7 +17,15 @@ from bitweigh._index.bands import BandLayout, layout_of
 from bitweigh._streaming.workspace import row_bytes
 from bitweigh.typing import BitOrder, Codes
 
-__all__ = ["MAX_LEAN_BITS", "MIN_BUILD_MEMORY", "SAMPLE_ROWS", "Plan", "choose_layout", "max_workers", "rows_at_once"]
+__all__ = [
+    "MAX_LEAN_BITS",
+    "MIN_BUILD_MEMORY",
+    "SAMPLE_ROWS",
+    "Plan",
+    "choose_layout",
+    "max_workers",
+    "rows_at_once",
+]
 
 MAX_LEAN_BITS = 64
 MIN_BUILD_MEMORY = 128 << 20

@@ -47,9 +47,7 @@ def cut_ranges(
         has_starts = True
         for part in _parts(slices, max_rows if last_key == first_key + 1 else None):
             rows = sum(last - first for _, first, last in part)
-            ranges.append(
-                Range(len(ranges), first_key, last_key, position, rows, part, has_starts)
-            )
+            ranges.append(Range(len(ranges), first_key, last_key, position, rows, part, has_starts))
             has_starts = False
             position += rows
     return ranges

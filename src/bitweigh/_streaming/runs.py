@@ -33,7 +33,9 @@ def run_path(folder: Path, band: int, number: int) -> Path:
     return folder / f"run-{band}-{number:06d}"
 
 
-def write_run(path: Path, band: _core.LeanBand, key_bits: int, codes: Codes, numbers: Codes) -> None:
+def write_run(
+    path: Path, band: _core.LeanBand, key_bits: int, codes: Codes, numbers: Codes
+) -> None:
     """Write sorted rows."""
     bits = cut_bits(key_bits)
     step = 1 << (key_bits - bits)
@@ -92,5 +94,3 @@ class Run:
     def remove(self) -> None:
         """Delete the file."""
         self.path.unlink(missing_ok=True)
-
-

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
@@ -21,7 +22,6 @@ class Workspaces:
 
     def __init__(self, count: int, rows: int, n_bytes: int, number_bytes: int) -> None:
         """Reserve them."""
-        self.count = count
         self._free: queue.SimpleQueue[Workspace] = queue.SimpleQueue()
         for _ in range(count):
             self._free.put(Workspace(rows, n_bytes, number_bytes))
@@ -29,6 +29,15 @@ class Workspaces:
     def take(self) -> Workspace:
         """Wait for a free workspace."""
         return self._free.get()
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[Workspace]:
+        """Have a workspace for the time of a block."""
+        workspace = self.take()
+        try:
+            yield workspace
+        finally:
+            self.give_back(workspace)
 
     def give_back(self, workspace: Workspace) -> None:
         """Let another thread have it."""
