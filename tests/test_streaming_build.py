@@ -19,9 +19,10 @@ from lean_cases import check_lean, contents
 from numpy.typing import NDArray
 
 from bitweigh import _core
+from bitweigh._streaming import build
 from bitweigh._streaming.build import build_lean
 from bitweigh._streaming.ids import check_distinct_ids
-from bitweigh._streaming.sources import FileSource, IteratorSource, PieceSource
+from bitweigh._streaming.sources import FileSource, IteratorSource, PieceSource, as_source
 from bitweigh.hashers import LSH
 
 Array = NDArray[Any]
@@ -196,6 +197,63 @@ def test_ids_come_from_files_of_their_own(tmp_path: Path) -> None:
     check_lean(build_lean(source, tmp_path / "w", 20, max_rows_at_once=70), codes, ids)
 
 
+def test_a_source_is_a_path_a_folder_paths_an_array_or_batches(tmp_path: Path) -> None:
+    codes = random_codes(np.random.default_rng(6), 90, 20)
+    folder = tmp_path / "codes"
+    folder.mkdir()
+    paths = [folder / f"{i}.npy" for i in range(3)]
+    for path, part in zip(paths, np.split(codes, 3), strict=True):
+        np.save(path, part)
+    (folder / "notes.txt").write_text("not codes")
+    np.save(tmp_path / "all.npy", codes)
+    given_as = (tmp_path / "all.npy", str(folder), paths, codes, iter(np.split(codes, 3)))
+    for number, source in enumerate(given_as):
+        check_lean(build_lean(as_source(source), tmp_path / str(number), 20), codes)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "error", "message"),
+    [
+        (7, {}, TypeError, "must be a path, paths, an array or an iterable of arrays, got int"),
+        ([ZEROS], {"id_column": "id"}, ValueError, "id_column is for files"),
+        ("codes.txt", {}, ValueError, "names of files must end in"),
+        (".", {}, ValueError, "has no files that end in"),
+        ("missing.npy", {}, FileNotFoundError, "missing.npy"),
+    ],
+)
+def test_wrong_sources_are_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: Any,
+    options: dict[str, Any],
+    error: type[Exception],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=message):
+        as_source(source, **options)
+
+
+def test_progress_counts_each_row_once_for_each_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: dict[str, float] = {}
+
+    class Bar(build.ProgressBar):
+        def __init__(self, description: str, total: float | None = None, **_: Any) -> None:
+            self.description = description
+            counted[description] = 0
+            assert total == 1000
+
+        def advance(self, count: float) -> None:
+            counted[self.description] += count
+
+    monkeypatch.setattr(build, "ProgressBar", Bar)
+    codes = random_codes(np.random.default_rng(6), 1000, 20)
+    build_lean(in_pieces(codes, None, 90), tmp_path, 20, layout=[[1], [2]], max_rows_at_once=99)
+    assert counted == {"sorting": 1000, "merging": 1000}
+
+
 def test_vectors_are_hashed_on_the_way(tmp_path: Path) -> None:
     vectors = np.random.default_rng(7).standard_normal((500, 10)).astype(np.float32)
     hasher = LSH(n_bits=32).fit(vectors)
@@ -266,6 +324,20 @@ def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], mess
         build_lean(source, tmp_path / "w", **({"n_bits": 8} | options))
 
 
+def test_an_id_of_two_pieces_that_ascend_each_is_found(tmp_path: Path) -> None:
+    source = in_pieces(np.zeros((4, 1), np.uint8), np.array([1, 2, 2, 3]), 2)
+    with pytest.raises(ValueError, match="2 is the id of two rows"):
+        build_lean(source, tmp_path / "w", 8, max_rows_at_once=2)
+
+
+@pytest.mark.parametrize(("max_id", "dtype"), [(2**32 - 1, "<u4"), (2**32, "<i8")])
+def test_ids_take_32_bits_if_all_fit(tmp_path: Path, max_id: int, dtype: str) -> None:
+    codes, ids = np.arange(4, dtype=np.uint8)[:, None], np.array([7, max_id, 3, 9])
+    built = build_lean(in_pieces(codes, ids, 2), tmp_path, 8, max_rows_at_once=2)
+    assert built.bands[0].numbers.dtype == dtype
+    check_lean(built, codes, ids)
+
+
 def test_a_repeated_id_among_many_large_ones_is_found_share_by_share(tmp_path: Path) -> None:
     ids = np.arange(200_000) * 2**20
     np.save(tmp_path / "ids.npy", ids)
@@ -280,6 +352,7 @@ MEMORY_SCRIPT = """
 import sys, threading
 from pathlib import Path
 import numpy as np
+from bitweigh._streaming import build
 from bitweigh._streaming.build import build_lean
 from bitweigh._streaming.sources import PieceSource
 

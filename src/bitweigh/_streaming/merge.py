@@ -24,7 +24,7 @@ from bitweigh.typing import Codes
 __all__ = ["BandFiles", "Merging", "merge_range"]
 
 # Entries of a directory, and rows put back in order, that are handled at a time.
-_KEYS_AT_ONCE = 1 << 20
+_KEYS_AT_ONCE = 1 << 16
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -194,8 +194,7 @@ def _write_other_runs(merging: Merging, part: Range, workspace: Workspace, which
             # Back into the order of the first band, for the next one.
             restored = workspace.codes(1 - which, n)
             for start in range(0, n, _ROWS_AT_ONCE):
-                rows = numbers[start : start + _ROWS_AT_ONCE].view(np.uint32)[:, 0] - np.uint32(
-                    first
-                )
-                restored[rows] = codes[start : start + _ROWS_AT_ONCE]
+                part_of_rows = slice(start, start + _ROWS_AT_ONCE)
+                rows = numbers[part_of_rows].view(np.uint32)[:, 0] - np.uint32(first)
+                restored[rows] = codes[part_of_rows]
             which = 1 - which

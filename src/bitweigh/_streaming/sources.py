@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 from bitweigh import io
 from bitweigh.hashers import Hasher
 
-__all__ = ["Batch", "FileSource", "IteratorSource", "PieceSource", "RowSource", "Source"]
+__all__ = [
+    "Batch",
+    "FileSource",
+    "IteratorSource",
+    "PieceSource",
+    "RowSource",
+    "Source",
+    "as_source",
+]
 
 Batch: TypeAlias = tuple[NDArray[Any], NDArray[Any] | None]
 """Codes, and their ids if the source has some."""
@@ -300,3 +308,55 @@ class IteratorSource:
 
 
 Source: TypeAlias = RowSource | IteratorSource
+
+
+def as_source(
+    source: object,
+    *,
+    ids: Sequence[str | Path] | None = None,
+    hasher: Hasher | None = None,
+    column: str | None = None,
+    id_column: str | None = None,
+) -> Source:
+    """The source that a caller means: a path, several paths, an array, an iterable of batches.
+
+    A folder stands for the files in it whose names `FileSource` accepts, in the order of their
+    names. The options are those of `FileSource`; only `hasher` is for batches as well.
+    """
+    of_files = {"ids": ids, "column": column, "id_column": id_column}
+    if isinstance(source, str | Path):
+        return FileSource(
+            _files_at(Path(source)), ids=ids, hasher=hasher, column=column, id_column=id_column
+        )
+    if (
+        isinstance(source, list | tuple)
+        and source
+        and all(isinstance(p, str | Path) for p in source)
+    ):
+        return FileSource(source, ids=ids, hasher=hasher, column=column, id_column=id_column)
+    for name, value in of_files.items():
+        if value is not None:
+            raise ValueError(f"{name} is for files; batches can be (codes, ids)")
+    if isinstance(source, RowSource | IteratorSource):
+        if hasher is not None:
+            raise ValueError("a source has its own hasher, or none")
+        return source
+    if isinstance(source, np.ndarray):
+        return IteratorSource([source], hasher)
+    if isinstance(source, Iterable):
+        return IteratorSource(source, hasher)
+    raise TypeError(
+        "source must be a path, paths, an array or an iterable of arrays, got "
+        f"{type(source).__name__}"
+    )
+
+
+def _files_at(path: Path) -> list[Path]:
+    """The file at a path, or those in the folder there."""
+    if not path.is_dir():
+        return [path]
+    endings = _MAPPED | {".parquet"}
+    found = sorted(file for file in path.iterdir() if file.suffix.lower() in endings)
+    if not found:
+        raise ValueError(f"{path} has no files that end in {' '.join(sorted(endings))}")
+    return found
