@@ -38,6 +38,7 @@ PYTHON_LAYERS = [
     {"_index/band_choice", "_index/filters"},
     {"_index/policy"},
     {"_index/explain", "_storage"},
+    {"_streaming"},
     {"index"},
     {"paper", "_vectors"},
     {"_embeddings", "vector_index"},
@@ -65,7 +66,7 @@ CPP_LAYERS = [
     {"engine/query/kth_smallest.h", "engine/query/bucket_sort.h"},
     {"engine/rows/bits", "engine/rows/row_mask.h", "engine/parallel.h"},
     {"engine/rows/id_column.h", "engine/rows/lean_codes", "engine/query/stoppable.h"},
-    {"engine/query/top_k.h", "engine/rows/id_lookup"},
+    {"engine/query/top_k.h", "engine/rows/id_lookup", "engine/building"},
     {"engine/rows/id_order.h"},
     {"engine/rows/segment.h"},
     {

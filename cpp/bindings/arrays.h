@@ -69,6 +69,7 @@ inline void check_costs(const Costs& costs, bool single) {
 void bind_search(nanobind::module_& m);
 void bind_segments(nanobind::module_& m);
 void bind_building(nanobind::module_& m);
+void bind_lean(nanobind::module_& m);
 void bind_ranking(nanobind::module_& m);
 
 }  // namespace bitweigh

@@ -18,6 +18,7 @@ NB_MODULE(_core, m) {
     bind_search(m);
     bind_segments(m);
     bind_building(m);
+    bind_lean(m);
     bind_ranking(m);
     m.def("widen", &widen, "values"_a, "widened"_a.noconvert(),
           "Write each value into widened as float64, exactly in any floating-point mode.");

@@ -85,10 +85,12 @@ void test_tasks();
 // cost_model_test.cpp, band_budget_test.cpp: the program of plan_test.cpp
 void test_cost_model();
 void test_band_budget();
-// band_table_test.cpp, band_query_test.cpp, range_test.cpp: the program of probe_test.cpp
+// band_table_test.cpp, band_query_test.cpp, lean_rows_test.cpp, range_test.cpp: the program of
+// probe_test.cpp
 void test_band_tables();
 void test_band_queries();
 void test_ranges();
+void test_lean_rows();
 // ranking_test.cpp
 void test_ranking();
 // kernel_test.cpp; returns the number of scans compared.

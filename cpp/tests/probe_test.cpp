@@ -273,6 +273,7 @@ void check_reached() {
 int main() {
     using namespace bitweigh::test;
     test_band_tables();
+    test_lean_rows();
     test_band_queries();
     // With a band that repeats keys a search might never end.
     if (failures == 0) {

@@ -285,6 +285,40 @@ def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, Non
     Return the first row with an unused bit set, or the number of rows if there is none.
     """
 
+max_lean_band_bits: int = 28
+
+class LeanBand:
+    """How keys and rests of one band are read from codes."""
+
+    def __init__(self, bits: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], n_bits: int, bitorder: str) -> None: ...
+
+    @property
+    def n_rest_bytes(self) -> int: ...
+
+    def sort(self, codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], numbers: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], spare_codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], spare_numbers: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], stop: Stop | None = None) -> bool:
+        """
+        Sort rows by key, stably: codes (n, n_bytes) with numbers (n, 4) or (n, 8). Both
+        pairs of arrays are used; return whether the sorted rows are in the spare ones.
+        """
+
+    def starts(self, codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], first_key: int, first_position: int, starts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], stop: Stop | None = None) -> None:
+        """
+        Write the position of the first row of each key, from first_key on, of sorted codes.
+        """
+
+    def count_below(self, codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], key: int) -> int:
+        """Return how many of the sorted codes have a smaller key."""
+
+    def pack_rests(self, codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], offset: int, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], stop: Stop | None = None) -> None:
+        """
+        Pack the rests of codes into blocks, the first at row `offset` of the first block.
+        """
+
+def mark_ids(ids: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], marks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], stop: Stop | None = None) -> int:
+    """
+    Set the bit of each id; return the position of the first that was set, or len(ids).
+    """
+
 def rank_candidates(vectors: Sequence[object], queries: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], metric: str, threads: int, cap_threads: bool, distances: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], nearest: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], deadline: Deadline | None = None) -> None:
     """
     Write the nearest of each query's candidates into distances (nq, k) and nearest (nq, k).

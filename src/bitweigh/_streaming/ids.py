@@ -1,0 +1,72 @@
+"""Checking that ids differ, in bounded memory.
+
+Ids that ascend in the order of the rows differ. Other ids below 2^32 are marked in a bitmap, a
+file. Larger ones are sorted, one share at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh import _core
+
+__all__ = ["check_distinct_ids"]
+
+_IDS_AT_ONCE = 1 << 20
+
+
+def check_distinct_ids(
+    path: Path, max_id: int, folder: Path, max_bytes: int, stop: _core.Stop
+) -> None:
+    """Raise ValueError if an id occurs twice in a .npy file of ids; use at most `max_bytes`."""
+    ids: NDArray[Any] = np.asarray(np.lib.format.open_memmap(path, mode="r"))
+    repeated = (
+        _repeated_narrow(ids, max_id, folder, stop)
+        if ids.dtype == np.uint32
+        else _repeated_wide(ids, max_bytes)
+    )
+    if repeated is not None:
+        raise ValueError(f"ids must be distinct, but {repeated} is the id of two rows")
+
+
+def _chunks(ids: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    for first in range(0, len(ids), _IDS_AT_ONCE):
+        yield ids[first : first + _IDS_AT_ONCE]
+
+
+def _repeated_narrow(ids: NDArray[Any], max_id: int, folder: Path, stop: _core.Stop) -> int | None:
+    """An id that occurs twice, by a bitmap of all ids. A file's pages can leave memory."""
+    path = folder / "marks"
+    try:
+        marks = np.memmap(path, np.uint8, "w+", shape=(max_id // 8 + 1,))
+        for chunk in _chunks(ids):
+            marked = _core.mark_ids(chunk, np.asarray(marks), stop)
+            if marked < len(chunk):
+                return int(chunk[marked])
+        return None
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _share_of(ids: NDArray[Any], n_shares: int) -> NDArray[np.uint64]:
+    """The share of each id, by a hash, so that ids with a common factor spread as well."""
+    mixed = ids.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (mixed >> np.uint64(33)) % np.uint64(n_shares)
+
+
+def _repeated_wide(ids: NDArray[Any], max_bytes: int) -> int | None:
+    """An id that occurs twice, by sorting one share of the ids at a time, in `max_bytes`."""
+    # The parts of a share and their concatenation, and room for shares of unequal size.
+    n_shares = -(-len(ids) * 24 // max(max_bytes, 1 << 20))
+    for share in range(n_shares):
+        sorted_ids = np.concatenate([c[_share_of(c, n_shares) == share] for c in _chunks(ids)])
+        sorted_ids.sort()
+        equal = np.flatnonzero(sorted_ids[1:] == sorted_ids[:-1])
+        if len(equal):
+            return int(sorted_ids[equal[0]])
+    return None

@@ -1,0 +1,362 @@
+"""Where the rows of a streaming build come from: files, pieces that can be asked for, an iterator.
+
+Every source yields batches of codes, with ids or without. Files and pieces can be read from any row
+on, by several threads at a time, so a build from them can be resumed. An iterator cannot.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh import io
+from bitweigh.hashers import Hasher
+
+__all__ = [
+    "Batch",
+    "FileSource",
+    "IteratorSource",
+    "PieceSource",
+    "RowSource",
+    "Source",
+    "as_source",
+]
+
+Batch: TypeAlias = tuple[NDArray[Any], NDArray[Any] | None]
+"""Codes, and their ids if the source has some."""
+
+# Rows that are copied, and vectors that are hashed, at a time.
+BATCH_ROWS = 1 << 15
+_HASHED_ROWS = 1 << 12
+_MAPPED = {".npy", ".bvecs", ".fbin", ".fvecs", ".i8bin", ".u8bin", ".ivecs"}
+
+
+class RowSource(ABC):
+    """A source whose rows can be read in any order."""
+
+    rows: int
+    has_ids: bool
+    loaded_rows = 0
+    """The most rows that a thread has in memory besides its workspace."""
+
+    @abstractmethod
+    def fingerprint(self) -> Any:  # noqa: ANN401 any JSON
+        """What tells this source from another, or from itself after a change; JSON."""
+
+    @abstractmethod
+    def read(self, first: int, last: int) -> Iterator[Batch]:
+        """The rows from `first` to before `last`, in batches."""
+
+    def edges(self, max_rows: int) -> list[int]:
+        """Rows where the pieces of at most `max_rows` begin, and the number of all rows."""
+        return [*range(0, self.rows, max_rows), self.rows]
+
+
+class PieceSource(RowSource):
+    """Pieces that a function loads by number, such as the output of a generator with a seed.
+
+    Parameters
+    ----------
+    load : callable
+        Returns the codes of a piece, uint8 (rows, n_bytes), or (codes, ids). Several threads call
+        it. For the same number it must return the same rows.
+    rows : sequence of int
+        Rows of each piece.
+    name : str
+        Tells this source from others: a build is resumed only with the same name and rows.
+    has_ids : bool
+        Whether `load` returns ids as well.
+
+    """
+
+    def __init__(
+        self,
+        load: Callable[[int], Any],
+        rows: Sequence[int],
+        *,
+        name: str = "",
+        has_ids: bool = False,
+    ) -> None:
+        """Keep the function; it is not called yet."""
+        self._load = load
+        self._firsts = [0, *accumulate(rows)]
+        self._name = name
+        self.rows = self._firsts[-1]
+        self.has_ids = has_ids
+        self.loaded_rows = max(rows, default=0)
+
+    def fingerprint(self) -> Any:  # noqa: ANN401
+        """The name, and the rows of each piece."""
+        return {"name": self._name, "rows": [b - a for a, b in pairwise(self._firsts)]}
+
+    def edges(self, max_rows: int) -> list[int]:
+        """Whole pieces together if they fit, so that each is loaded once."""
+        edges = [0]
+        for first, last in pairwise(self._firsts):
+            if last - edges[-1] > max_rows and first > edges[-1]:
+                edges.append(first)
+            while last - edges[-1] > max_rows:
+                edges.append(edges[-1] + max_rows)
+        return [*edges, self.rows] if edges[-1] < self.rows else edges
+
+    def read(self, first: int, last: int) -> Iterator[Batch]:
+        """The rows from `first` to before `last`, loading each piece that has some of them."""
+        number = bisect_right(self._firsts, first) - 1
+        while first < last:
+            start, end = self._firsts[number], self._firsts[number + 1]
+            if start < end:
+                codes, ids = self._piece(number, end - start)
+                stop = min(last, end)
+                part = slice(first - start, stop - start)
+                yield codes[part], None if ids is None else ids[part]
+                first = stop
+            number += 1
+
+    def _piece(self, number: int, rows: int) -> Batch:
+        loaded = self._load(number)
+        codes, ids = loaded if isinstance(loaded, tuple) else (loaded, None)
+        if (ids is not None) != self.has_ids:
+            expected = "(codes, ids)" if self.has_ids else "codes without ids"
+            raise ValueError(f"piece {number} must be {expected}, as has_ids={self.has_ids} says")
+        if len(codes) != rows:
+            raise ValueError(f"piece {number} must have {rows} rows, got {len(codes)}")
+        return codes, ids
+
+
+class FileSource(RowSource):
+    """Files of codes, or of vectors that a fitted hasher turns into codes, one after the other.
+
+    Parameters
+    ----------
+    paths : sequence of paths
+        Files that are mapped: npy, bvecs, fvecs, fbin, u8bin, i8bin. Or parquet files, which are
+        read one row group at a time.
+    ids : sequence of paths, optional
+        npy files with the ids of all rows, in their order. By default ids are counted from 0.
+    hasher : Hasher, optional
+        Turns vectors into codes; without it the files have codes.
+    column, id_column : str, optional
+        Columns of parquet files: of the codes or vectors, by default "code" or "vector", and of
+        the ids.
+
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        *,
+        ids: Sequence[str | Path] | None = None,
+        hasher: Hasher | None = None,
+        column: str | None = None,
+        id_column: str | None = None,
+    ) -> None:
+        """Open the files."""
+        self._paths = [Path(path) for path in paths]
+        if not self._paths:
+            raise ValueError("a build needs at least one file, got none")
+        self._id_paths = [Path(path) for path in ids or ()]
+        self._hasher = hasher
+        name = column or ("code" if hasher is None else "vector")
+        endings = {path.suffix.lower() for path in self._paths}
+        self._source: RowSource
+        if endings == {".parquet"}:
+            if self._id_paths:
+                raise ValueError("ids of parquet files are in a column: give id_column, not ids")
+            self._source = _row_groups(self._paths, name, id_column, hasher is not None)
+        elif endings <= _MAPPED:
+            if column is not None or id_column is not None:
+                raise ValueError("column and id_column are for parquet files")
+            self._source = _MappedSource(self._paths, self._id_paths)
+        else:
+            allowed = " ".join(sorted(_MAPPED))
+            raise ValueError(
+                f"names of files must end in .parquet, all of them, or in one of {allowed}, got "
+                f"{' '.join(sorted(endings))}"
+            )
+        self.rows = self._source.rows
+        self.has_ids = self._source.has_ids
+        self.loaded_rows = self._source.loaded_rows
+
+    def fingerprint(self) -> Any:  # noqa: ANN401
+        """Names, sizes and times of change of the files."""
+        stats = [(path, path.stat()) for path in (*self._paths, *self._id_paths)]
+        files = [[str(path.absolute()), stat.st_size, stat.st_mtime_ns] for path, stat in stats]
+        return {"files": files, "hasher": None if self._hasher is None else repr(self._hasher)}
+
+    def edges(self, max_rows: int) -> list[int]:
+        """Rows where pieces begin."""
+        return self._source.edges(max_rows)
+
+    def read(self, first: int, last: int) -> Iterator[Batch]:
+        """The rows from `first` to before `last`, hashed if they are vectors."""
+        for values, ids in self._source.read(first, last):
+            if self._hasher is None:
+                yield values, ids
+                continue
+            for start in range(0, len(values), _HASHED_ROWS):
+                part = slice(start, start + _HASHED_ROWS)
+                codes = self._hasher.transform(np.asarray(values[part]))
+                yield codes, None if ids is None else ids[part]
+
+
+class _MappedSource(RowSource):
+    """Arrays mapped from files, one after the other."""
+
+    def __init__(self, paths: Sequence[Path], id_paths: Sequence[Path]) -> None:
+        self._values = [io.read(path) for path in paths]
+        self._ids = [io.read_npy(path) for path in id_paths]
+        self._firsts = [0, *accumulate(map(len, self._values))]
+        self._id_firsts = [0, *accumulate(map(len, self._ids))]
+        self.rows = self._firsts[-1]
+        self.has_ids = bool(id_paths)
+        if self.has_ids and self._id_firsts[-1] != self.rows:
+            raise ValueError(
+                f"expected {self.rows} ids, one for each row, got {self._id_firsts[-1]}"
+            )
+
+    def fingerprint(self) -> Any:  # noqa: ANN401
+        return self.rows
+
+    def read(self, first: int, last: int) -> Iterator[Batch]:
+        for start in range(first, last, BATCH_ROWS):
+            end = min(last, start + BATCH_ROWS)
+            values = _rows_of(self._values, self._firsts, start, end)
+            yield values, _rows_of(self._ids, self._id_firsts, start, end) if self._ids else None
+
+
+def _rows_of(
+    arrays: Sequence[NDArray[Any]], firsts: Sequence[int], first: int, last: int
+) -> NDArray[Any]:
+    """Rows of arrays that follow each other."""
+    number = bisect_right(firsts, first) - 1
+    if last <= firsts[number + 1]:
+        return np.asarray(arrays[number][first - firsts[number] : last - firsts[number]])
+    middle = firsts[number + 1]
+    rest = _rows_of(arrays, firsts, middle, last)
+    return np.concatenate([arrays[number][first - firsts[number] :], rest])
+
+
+def _row_groups(
+    paths: Sequence[Path], column: str, id_column: str | None, vectors: bool
+) -> PieceSource:
+    """The row groups of parquet files as pieces."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError("parquet needs pyarrow: pip install 'bitweigh[io]'") from None
+    from bitweigh import frames
+
+    groups, rows = [], []
+    for path in paths:
+        with parquet.ParquetFile(path) as file:
+            metadata = file.metadata
+            for group in range(metadata.num_row_groups):
+                groups.append((path, group))
+                rows.append(metadata.row_group(group).num_rows)
+
+    def load(number: int) -> Any:  # noqa: ANN401
+        path, group = groups[number]
+        names = [column] if id_column is None else [column, id_column]
+        with parquet.ParquetFile(path) as file:
+            table = file.read_row_group(group, columns=names)
+        read = frames.vectors_and_ids if vectors else frames.codes_and_ids
+        values, ids = read(table, column, id_column)
+        return values if ids is None else (values, ids)
+
+    return PieceSource(load, rows, name="parquet", has_ids=id_column is not None)
+
+
+class IteratorSource:
+    """Batches in the order in which an iterator yields them: codes, or (codes, ids)."""
+
+    def __init__(self, batches: Iterable[Any], hasher: Hasher | None = None) -> None:
+        """Keep the iterator; nothing is read yet."""
+        self._batches = iter(batches)
+        self._hasher = hasher
+        self._begun: list[Batch] = []
+
+    def begin(self, rows: int) -> list[Batch]:
+        """The first batches, with at least so many rows, or all; `batches` yields them again."""
+        done = sum(len(codes) for codes, _ in self._begun)
+        while done < rows and (batch := self._next()) is not None:
+            # Copied: the iterator may use the memory of a batch for the next one.
+            codes, ids = batch
+            self._begun.append((np.array(codes), None if ids is None else np.array(ids)))
+            done += len(codes)
+        return self._begun
+
+    def batches(self) -> Iterator[Batch]:
+        """All batches."""
+        while self._begun:
+            yield self._begun.pop(0)
+        while (batch := self._next()) is not None:
+            yield batch
+
+    def _next(self) -> Batch | None:
+        batch = next(self._batches, None)
+        if batch is None:
+            return None
+        codes, ids = batch if isinstance(batch, tuple) else (batch, None)
+        return (codes if self._hasher is None else self._hasher.transform(codes)), ids
+
+
+Source: TypeAlias = RowSource | IteratorSource
+
+
+def as_source(
+    source: object,
+    *,
+    ids: Sequence[str | Path] | None = None,
+    hasher: Hasher | None = None,
+    column: str | None = None,
+    id_column: str | None = None,
+) -> Source:
+    """The source that a caller means: a path, several paths, an array, an iterable of batches.
+
+    A folder stands for the files in it whose names `FileSource` accepts, in the order of their
+    names. The options are those of `FileSource`; only `hasher` is for batches as well.
+    """
+    of_files = {"ids": ids, "column": column, "id_column": id_column}
+    if isinstance(source, str | Path):
+        return FileSource(
+            _files_at(Path(source)), ids=ids, hasher=hasher, column=column, id_column=id_column
+        )
+    if (
+        isinstance(source, list | tuple)
+        and source
+        and all(isinstance(p, str | Path) for p in source)
+    ):
+        return FileSource(source, ids=ids, hasher=hasher, column=column, id_column=id_column)
+    for name, value in of_files.items():
+        if value is not None:
+            raise ValueError(f"{name} is for files; batches can be (codes, ids)")
+    if isinstance(source, RowSource | IteratorSource):
+        if hasher is not None:
+            raise ValueError("a source has its own hasher, or none")
+        return source
+    if isinstance(source, np.ndarray):
+        return IteratorSource([source], hasher)
+    if isinstance(source, Iterable):
+        return IteratorSource(source, hasher)
+    raise TypeError(
+        "source must be a path, paths, an array or an iterable of arrays, got "
+        f"{type(source).__name__}"
+    )
+
+
+def _files_at(path: Path) -> list[Path]:
+    """The file at a path, or those in the folder there."""
+    if not path.is_dir():
+        return [path]
+    endings = _MAPPED | {".parquet"}
+    found = sorted(file for file in path.iterdir() if file.suffix.lower() in endings)
+    if not found:
+        raise ValueError(f"{path} has no files that end in {' '.join(sorted(endings))}")
+    return found
