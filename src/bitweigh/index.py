@@ -52,7 +52,7 @@ from bitweigh._index.request import (
 )
 from bitweigh._index.state import State
 from bitweigh._results import Memory, RangeResult, SearchResult, others
-from bitweigh.typing import BitOrder, BuildMode, Codes, Ids, Method, OnDuplicate, OnMissing
+from bitweigh.typing import Batches, BitOrder, BuildMode, Codes, Ids, Method, OnDuplicate, OnMissing
 
 __all__ = ["Index"]
 
@@ -1043,6 +1043,80 @@ class Index:
         _storage.save(content, path)
         if note is not None:
             self._note = content.note
+
+    @classmethod
+    def from_batches(
+        cls,
+        source: Batches,
+        path: str | os.PathLike[str],
+        *,
+        n_bits: int | None = None,
+        bitorder: BitOrder = "big",
+        bands: int | None = None,
+        band_bits: int | None = None,
+        memory_limit: int | None = None,
+        build_memory: int = 2**30,
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> Self:
+        """Build an index of more codes than fit into memory, in a folder, and load it mapped.
+
+        Rows are sorted on disk, which takes about 30 bytes a row besides the index until it is
+        finished. A build from files that was ended, whatever ended it, is resumed by the same
+        call: what it has finished is in the folder ``<path>.building``. The files depend on the
+        rows and the options alone, not on memory or threads.
+
+        Parameters
+        ----------
+        source : path, list of paths, array or iterable of arrays
+            Files of packed codes (npy, bvecs, u8bin, parquet) or a folder of them, or batches of
+            codes uint8 (n, n_bytes), or of (codes, ids). A build from batches cannot be resumed.
+            Without ids codes are numbered from 0.
+        path : str or path
+            The folder, which must not exist or be empty.
+        n_bits : int, optional
+            Bits of a code, at most 64; by default 8 for each byte.
+        bitorder, memory_limit
+            As in :class:`Index`.
+        bands, band_bits : int, optional
+            Bands, 1 or 2, and the bits of each; by default two of at most 24 bits.
+        build_memory : int
+            Bytes of memory that the build may use for itself, at least 128 MiB.
+        threads : int, optional
+            Threads to use; by default the CPUs that this process may use, or ``BITWEIGH_THREADS``.
+        progress : bool
+            Show a progress bar; needs rich.
+
+        Raises
+        ------
+        OSError
+            If the disk is full. What is finished stays, and the same call resumes.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import bitweigh
+        >>> codes = np.arange(50_000, dtype=">u4").view(np.uint8).reshape(-1, 4)  # (50000, 4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     batches = (codes[first : first + 10_000] for first in range(0, 50_000, 10_000))
+        ...     index = bitweigh.Index.from_batches(batches, f"{folder}/index")
+        ...     index.search(bitweigh.costs.hamming(codes[7], 32), k=1).ids
+        array([7])
+
+        """
+        from bitweigh._streaming.batches import build_index
+        from bitweigh._streaming.sources import as_source
+
+        # Raises for options that no index would accept.
+        options = cls(
+            _core.max_lean_bits, bands=bands, band_bits=band_bits, memory_limit=memory_limit
+        )._policy.band_options
+        as_bitorder(bitorder)
+        build_index(
+            as_source(source), path, n_bits, bitorder, options, build_memory, threads, progress
+        )
+        return cls.load(path, mmap=True)
 
     @classmethod
     def load(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Batches",
     "BitOrder",
     "BuildMode",
     "By",
@@ -32,6 +35,15 @@ Ids: TypeAlias = NDArray[np.int64]
 """Ids of rows, int64 (n,)."""
 Floats: TypeAlias = NDArray[np.float32 | np.float64]
 """Real numbers in one of the two dtypes that convert to float64 without loss."""
+
+Batches: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | Sequence[str | os.PathLike[str]]
+    | NDArray[np.uint8]
+    | Iterable[NDArray[np.uint8] | tuple[NDArray[np.uint8], NDArray[np.integer[Any]]]]
+)
+"""Codes in files, or in batches, each with its ids or without."""
 
 BitOrder: TypeAlias = Literal["big", "little"]
 """Order of the bits inside a byte, as in ``np.packbits``."""

@@ -11,7 +11,14 @@ from pathlib import Path
 
 from bitweigh._disk.reading import PIECE_BYTES, kind_of
 
-__all__ = ["refuse_unless_plain", "sync_folder", "temporary_of", "write_file", "write_synced"]
+__all__ = [
+    "link_synced",
+    "refuse_unless_plain",
+    "sync_folder",
+    "temporary_of",
+    "write_file",
+    "write_synced",
+]
 
 # Bytes between two syncs. It is limited because Ctrl-C waits for a sync to end.
 SYNC_BYTES = 1 << 25
@@ -63,6 +70,16 @@ def write_synced(folder: Path, name: str, data: Iterable[memoryview]) -> Path:
                     os.fsync(file.fileno())
                     unsynced = 0
         os.fsync(file.fileno())
+    return temporary
+
+
+def link_synced(folder: Path, name: str, path: Path) -> Path:
+    """Sync a file and give it the temporary name as well, on the same disk; return that path."""
+    temporary = folder / temporary_of(name)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    temporary.unlink(missing_ok=True)
+    temporary.hardlink_to(path)
     return temporary
 
 

@@ -173,6 +173,8 @@ class ArrayData:
     file: ArrayFile
     pieces: Iterable[Array]
     """The pieces in order; can be iterated repeatedly."""
+    built: Path | None = None
+    """A file with all of these bytes, if there is one: then it gets another name, not a copy."""
 
     def data(self) -> Iterator[memoryview]:
         """All bytes of the file."""

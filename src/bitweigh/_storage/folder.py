@@ -18,8 +18,13 @@ from typing import NoReturn, Protocol, TypeVar
 
 from bitweigh._disk.folders import LockedFolder, read_between_saves
 from bitweigh._disk.reading import open_plain, pieces, resolved, watched
-from bitweigh._disk.writing import refuse_unless_plain, temporary_of, write_synced
-from bitweigh._storage.arrays import ArrayFile, agrees, digest_of_pieces
+from bitweigh._disk.writing import (
+    link_synced,
+    refuse_unless_plain,
+    temporary_of,
+    write_synced,
+)
+from bitweigh._storage.arrays import ArrayData, ArrayFile, agrees, digest_of_pieces
 from bitweigh._storage.formats import (
     FORMATS,
     INDEX,
@@ -297,7 +302,7 @@ def _replace(
     written: Path | None = None
     try:
         for name in to_write:
-            temporary = write_synced(folder, name, files[name].data())
+            temporary = _placed(folder, name, files[name])
             if not os.path.lexists(folder / name):
                 new.append(name)
             temporary.replace(folder / name)
@@ -312,6 +317,13 @@ def _replace(
             _remove(folder, [*map(temporary_of, [*to_write, MANIFEST]), *new])
         raise
     return listed
+
+
+def _placed(folder: Path, name: str, data: FileData) -> Path:
+    """The temporary file for this name, written and synced."""
+    if isinstance(data, ArrayData) and data.built is not None:
+        return link_synced(folder, name, data.built)
+    return write_synced(folder, name, data.data())
 
 
 def _is_whole(folder: Path, file: ArrayFile | OtherFile) -> bool:

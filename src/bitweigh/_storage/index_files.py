@@ -59,6 +59,7 @@ __all__ = [
     "read_content",
     "refuse_too_many_parts",
     "save",
+    "save_described",
     "stored_index",
     "to_files",
 ]
@@ -145,8 +146,14 @@ class StoredIndex:
 
 def save(content: Content, path: str | os.PathLike[str]) -> None:
     """Make the folder hold this index, or leave it as it was."""
-    fields, arrays = described(content)
-    manifest = sealed(fields, INDEX, _version_of(content))
+    save_described(path, *described(content))
+
+
+def save_described(
+    path: str | os.PathLike[str], fields: dict[str, Any], arrays: dict[str, ArrayData]
+) -> None:
+    """The same for the fields of the manifest and the arrays by name, as from `described`."""
+    manifest = sealed(fields, INDEX, _version_of(fields))
     refuse_too_many_parts(fields, manifest)
     folders.save(path, INDEX, manifest, arrays)
 
@@ -166,12 +173,12 @@ def to_files(content: Content) -> dict[str, bytes]:
     """The files of an index by name, as in its folder, for pickles."""
     fields, arrays = described(content)
     files = {name: b"".join(array.data()) for name, array in arrays.items()}
-    return {MANIFEST: sealed(fields, INDEX, _version_of(content)), **files}
+    return {MANIFEST: sealed(fields, INDEX, _version_of(fields)), **files}
 
 
-def _version_of(content: Content) -> int:
+def _version_of(fields: dict[str, Any]) -> int:
     """The version of the format that can hold an index."""
-    return 2 if any(part.segment.lean_order for part in content.state.parts()) else 1
+    return 2 if any("lean" in part for part in fields["segments"]) else 1
 
 
 def from_files(files: dict[str, bytes]) -> Content:

@@ -282,7 +282,11 @@ class _Build:
             ]
             bands.append(LeanBandFiles(bits, *files))
         rows = self._journal.get("rows")
-        return LeanFiles(self._folder, plan.n_bits, plan.bitorder, rows, tuple(bands))
+        next_id = rows
+        if plan.has_ids:
+            pieces = self._journal.finished("pieces").values()
+            next_id = 1 + max((fact["max_id"] for fact in pieces), default=-1)
+        return LeanFiles(self._folder, plan.n_bits, plan.bitorder, rows, next_id, tuple(bands))
 
 
 def _check_rows(rows: int) -> None:

@@ -53,7 +53,10 @@ class BandFiles:
                 (*numbers, rows),
             ):
                 path = folder / f"band{number}-{name}.npy"
-                self.arrays[name] = OutputArray(path, dtype, (length,))
+                # Rows and rests of the bands after the first are stacked, band after band.
+                stacked = number > 0 and name != "starts"
+                shape = (1, length) if stacked else (length,)
+                self.arrays[name] = OutputArray(path, dtype, shape)
             self.blocks, self.starts, self.numbers = self.arrays.values()
             self.starts.write(n_starts - 1, np.array([rows], np.uint32))
         except BaseException:

@@ -41,4 +41,6 @@ class LeanFiles:
     n_bits: int
     bitorder: BitOrder
     rows: int
+    next_id: int
+    """Larger than every id."""
     bands: tuple[LeanBandFiles, ...]
