@@ -55,6 +55,14 @@ def test_pieces_and_seeds_differ(mixture: MixtureGenerator) -> None:
     assert not np.array_equal(source.piece(0), codes_of(mixture, 24, PIECE, seed=1).piece(0))
 
 
+def test_sources_of_the_same_sequence_share_a_fingerprint(mixture: MixtureGenerator) -> None:
+    source = codes_of(mixture, 24, PIECE)
+    assert source.fingerprint == codes_of(mixture, 24, 3 * PIECE).fingerprint
+    others = [codes_of(mixture, 24, PIECE, seed=1), codes_of(mixture, 16, PIECE)]
+    others.append(MixtureCodes(mixture, LSH(24, seed=6).fit(world(2000, 2)), PIECE))
+    assert len({source.fingerprint, *(other.fingerprint for other in others)}) == 4
+
+
 def pair_shares(codes: NDArray[np.uint8], bits: int) -> NDArray[np.float64]:
     """Return how often each two bits are both set; on the diagonal, how often each is."""
     ones = np.unpackbits(codes, axis=1, count=bits).astype(np.float64)

@@ -21,6 +21,7 @@ from bitweigh_experiments.reproduce import Plan, Results, reproduce
 from bitweigh_experiments.reproduce.claims import claims, clearest_first
 from bitweigh_experiments.reproduce.csv_file import write_csv
 from bitweigh_experiments.reproduce.large import LargePlan, LargeResults, is_large, run_large
+from bitweigh_experiments.reproduce.large.likeness import likeness, table
 from bitweigh_experiments.reproduce.large.plan import LARGE_ROWS, LARGE_TABLES
 from bitweigh_experiments.reproduce.large.report import write_large_report
 from bitweigh_experiments.reproduce.published import TABLES
@@ -143,6 +144,26 @@ def reproduce_command(
             line = f"{claim.n_held:4} of {claim.n_settings:4}  {claim.text}"
             console.print(line, highlight=False, soft_wrap=True)
     typer.echo(out / f"{NAME}.html")
+
+
+@app.command("likeness")
+def likeness_command(
+    data: Annotated[
+        Path, typer.Option(exists=True, file_okay=False, help="Folder with dsift480k_u8.npy.")
+    ],
+    bits: Annotated[int, typer.Option(min=8, max=512, help="Bits of a code.")] = 64,
+    queries: Annotated[int, typer.Option(min=1, help="Queries.")] = 4000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+) -> None:
+    """Compare the neighbours of drawn codes with those of real ones; print a Markdown table.
+
+    The rows of --large are drawn like dense SIFT descriptors: how much like them?
+
+    Example: bitweigh paper likeness --data DIR
+    """
+    if bits % 8:
+        raise typer.BadParameter(f"expected a multiple of 8, got {bits}", param_hint="'--bits'")
+    typer.echo(table(likeness(data, bits, queries, seed)))
 
 
 @app.command("report")

@@ -10,6 +10,7 @@ small enough for BLAS to compute them on one thread.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -115,6 +116,18 @@ class MixtureCodes:
     def __len__(self) -> int:
         """Return the number of rows."""
         return self.rows
+
+    @property
+    def fingerprint(self) -> str:
+        """A hexadecimal text that sources share if and only if they draw the same sequence.
+
+        On another machine it may differ, because BLAS rounds differently there.
+        """
+        content = hashlib.sha256(f"{self.seed} {self.piece_rows} {self._bitorder}".encode())
+        for array in (self._weights, self._limits, self._factors):
+            content.update(str(array.shape).encode())
+            content.update(np.ascontiguousarray(array).tobytes())
+        return content.hexdigest()
 
     def piece(self, number: int) -> Codes:
         """Draw the codes of piece `number`, counted from 0.

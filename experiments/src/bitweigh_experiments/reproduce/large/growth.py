@@ -13,8 +13,8 @@ from bitweigh_experiments.reproduce.results import KS
 
 __all__ = ["draw", "exponents", "lines_of", "size_exponents"]
 
-FITTED_FROM = 100_000
-"""Minimum rows for the fit: fewer fit into a cache, and fixed costs weigh too much."""
+FITTED_FROM = 1_000_000
+"""Minimum rows for the fit: fewer fit into a cache, and an index of fewer may have no bands."""
 _COLOURS = {"Linear Scan": plots.GREY, "MIWQ": plots.COLOURS[1], "bitweigh": plots.COLOURS[0]}
 _STYLES = {1: ":", 10: "-", 100: "--"}
 

@@ -79,7 +79,7 @@ def our_timings(index: bitweigh.Index, costs: CostArray, threads: int) -> Iterat
     """
     rows, nq = len(index), len(costs)
     for k in KS:
-        counted = index.search(costs, k, threads=1, stats=True).stats
+        counts = [_counts(index, query, k) for query in costs]
         start = time.perf_counter()
         for query in costs:
             index.search(query, k, threads=1)
@@ -87,11 +87,6 @@ def our_timings(index: bitweigh.Index, costs: CostArray, threads: int) -> Iterat
         start = time.perf_counter()
         index.search(costs, k, threads=threads)
         batch = 1e3 * (time.perf_counter() - start) / nq
-        if counted is None:
-            raise RuntimeError("a search with stats=True counted nothing")
-        seen = (
-            BLOCK_ROWS * counted.blocks_probed + counted.rows_scanned + counted.rows_scored_directly
-        )
         yield Timing(
             index.n_bits,
             rows,
@@ -99,10 +94,19 @@ def our_timings(index: bitweigh.Index, costs: CostArray, threads: int) -> Iterat
             "bitweigh",
             alone,
             nq,
-            buckets=float(counted.probes.mean()),
-            candidates=float(seen.mean()),
+            buckets=float(np.mean([probes for probes, _ in counts])),
+            candidates=float(np.mean([seen for _, seen in counts])),
         )
         yield Timing(index.n_bits, rows, k, "bitweigh batch", batch, nq)
+
+
+def _counts(index: bitweigh.Index, query: CostArray, k: int) -> tuple[int, int]:
+    """Return the keys that a search looks up, and the rows that it looks at."""
+    stats = index.search(query, k, threads=1, stats=True).stats
+    if stats is None:
+        raise RuntimeError("a search with stats=True counted nothing")
+    seen = BLOCK_ROWS * stats.blocks_probed + stats.rows_scanned + stats.rows_scored_directly
+    return int(stats.probes), int(seen)
 
 
 def peer_timings(

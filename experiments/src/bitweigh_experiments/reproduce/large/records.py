@@ -87,8 +87,8 @@ class LargeResults:
 
     machine: dict[str, str]
     settings: dict[str, Any]
-    """The data's name, "rows", "seed", "queries", "build_memory", "peer_memory" and
-    "threads"."""
+    """The name of the "data", "bits", "rows", "tables", "seed", "queries", "build_memory",
+    "peer_memory" and "threads"."""
     generation: dict[str, float] = field(default_factory=dict)
     """Codes per second drawn and written, by bits; only those not in the folder before."""
     timings: list[Timing] = field(default_factory=list)

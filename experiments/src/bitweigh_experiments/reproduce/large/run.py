@@ -41,11 +41,10 @@ ALL_PEERS = (*GROWTH_PEERS, "PQTable", "PQTable_max_heap")
 
 def run_large(plan: LargePlan, say: Say, file: Path) -> LargeResults:
     """Measure everything in the plan; `file` has the records so far after each step."""
-    settings = _settings(plan)
-    results = _begun(file, settings) or LargeResults(hardware.facts(), settings)
     say("fitting the mixture")
     start = origin(plan.data, plan.rows, plan.seed)
-    results.settings["data"] = start.name
+    settings = _settings(plan, start.name)
+    results = _begun(file, settings) or LargeResults(hardware.facts(), settings)
     run = _Run(plan, results, say, file, start)
     if 6 in plan.tables and not results.precision:
         n = min(plan.rows, plan.precision_rows)
@@ -58,8 +57,10 @@ def run_large(plan: LargePlan, say: Say, file: Path) -> LargeResults:
     return results
 
 
-def _settings(plan: LargePlan) -> dict[str, object]:
+def _settings(plan: LargePlan, data: str) -> dict[str, object]:
     return {
+        "data": data,
+        "bits": list(plan.bits),
         "rows": plan.rows,
         "tables": sorted(plan.tables),
         "queries": plan.queries,
@@ -99,7 +100,9 @@ class _Run:
         if set(sizes) <= done:
             return
         setting = code_setting(self.start, bits, plan.rows, plan.queries, plan.seed)
-        folder = plan.work / f"codes-{bits}-{plan.seed}"
+        # Codes of another mixture or seed have another name, so kept ones are never mixed up.
+        name = f"{bits}-{setting.source.fingerprint[:12]}"
+        folder = plan.work / f"codes-{name}"
         self.say(f"{bits} bits: drawing {plan.rows:,} codes")
         before = len(list(folder.glob("*.npy"))) * setting.source.piece_rows
         clock = time.monotonic()
@@ -110,11 +113,12 @@ class _Run:
         for n in sizes:
             if n not in done:
                 names = () if n > peer_rows else ALL_PEERS if n == peer_rows else GROWTH_PEERS
-                self.size(CodeFiles(folder, bits, n), setting.costs, names)
+                path = plan.work / f"index-{name}-{n}"
+                self.size(CodeFiles(folder, bits, n), path, setting.costs, names)
         if not plan.keep:
             shutil.rmtree(files.paths[0].parent)
 
-    def size(self, source: CodeFiles, costs: CostArray, peers: tuple[str, ...]) -> None:
+    def size(self, source: CodeFiles, path: Path, costs: CostArray, peers: tuple[str, ...]) -> None:
         """Measure the first codes: the paper's scan before anything is warm, then the index."""
         plan, bits, n = self.plan, source.n_bits, source.rows
         here = f"{bits} bits, {n:,} rows"
@@ -124,7 +128,6 @@ class _Run:
             queries = costs[: plan.scan_queries]
             seconds, _ = time_linear_scan(source, queries, k)
             timings.append(Timing(bits, n, k, "Linear Scan", 1e3 * seconds, len(queries)))
-        path = plan.work / f"index-{bits}-{plan.seed}-{n}"
         self.say(f"{here}: building the index")
         build = built(source, path, plan.build_memory)
         self.say(f"{here}: searching")
