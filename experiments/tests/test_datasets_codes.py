@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bitweigh.hashers import ITQ, LSH
 from bitweigh_experiments.datasets import CodeFiles, MixtureCodes, MixtureGenerator, write_pieces
-from bitweigh_experiments.datasets.mixture_codes import _quantiles
+from bitweigh_experiments.datasets.mixture_codes import _projected_factors, _quantiles
 
 PIECE = 5000
 
@@ -80,6 +80,17 @@ def test_bits_are_distributed_as_those_of_hashed_vectors(
     gaps = np.abs(pair_shares(drawn, bits) - pair_shares(hashed, bits))
     assert gaps.max() < 0.015
     assert gaps.mean() < 0.004
+
+
+@pytest.mark.parametrize("bits", [10, 40])
+def test_clusters_have_the_covariance_of_their_projected_rows(bits: int) -> None:
+    # Few rows a cluster: the pooled covariance has a large share.
+    mixture = MixtureGenerator(n_clusters=20, seed=3).fit(world(300, 1))
+    projection = LSH(bits, seed=5).fit(world(2000, 2)).projection_
+    for number, factor in enumerate(_projected_factors(mixture, projection)):
+        parts = [mixture.factors_[number], mixture.pooled_scales_[number] * mixture.pooled_factor_]
+        expected = sum((part @ projection).T @ (part @ projection) for part in parts)
+        assert np.allclose(factor.T @ factor, expected, atol=1e-4 * np.abs(expected).max())
 
 
 def test_as_many_codes_are_equal_as_among_hashed_vectors(mixture: MixtureGenerator) -> None:

@@ -231,6 +231,15 @@ def test_a_wrong_answer_is_counted(tmp_path: Path) -> None:
     assert found.defined == 2
 
 
+def test_a_wrong_id_is_counted_though_its_distance_is_right(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 256, (500, 4), dtype=np.uint8)
+    costs = rng.standard_normal((4, 32, 2))
+    index = bitweigh.Index(32)
+    index.add(codes, ids=np.arange(1, 501))
+    assert measuring.compare(index, files_of(codes, 32, tmp_path), costs, 2, 1).wrong == 4
+
+
 def a_billion() -> LargeResults:
     """Return records of a run at a billion rows, made up."""
     results = LargeResults(
