@@ -63,9 +63,10 @@ def test_the_papers_scan_by_pieces_finds_the_nearest(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 256, (2000, 4), dtype=np.uint8)
     costs = rng.standard_normal((3, 32, 2))
-    seconds, found = time_linear_scan(files_of(codes, 32, tmp_path), costs, 10)
-    assert seconds > 0
-    assert np.array_equal(found.ids, reference.search(codes, costs, 10).ids)
+    scanned = time_linear_scan(files_of(codes, 32, tmp_path), costs, 10)
+    assert scanned.seconds > 0
+    assert 0 < scanned.cpu_share < 1.5
+    assert np.array_equal(scanned.found.ids, reference.search(codes, costs, 10).ids)
 
 
 def test_an_index_of_pieces_has_row_numbers_as_ids(tmp_path: Path) -> None:
@@ -279,6 +280,16 @@ def test_the_report_says_that_cold_searches_were_skipped() -> None:
     assert "cold searches were skipped" in markdown(results, {})
     results.timings.append(Timing(64, 10**9, 1, "bitweigh cold", 30.0, 20))
     assert "cold searches were skipped" not in markdown(results, {})
+
+
+def test_the_report_warns_of_a_busy_machine() -> None:
+    results = a_billion()
+    results.timings.append(Timing(64, 10**9, 1, "bitweigh", 0.1, 9, cpu_share=0.99))
+    assert "busy" not in markdown(results, {})
+    results.timings.append(Timing(64, 10**9, 10, "bitweigh", 0.1, 9, cpu_share=0.5))
+    assert "The machine was busy:** Linear Scan and warm searches had 50% to 99% of a CPU" in (
+        markdown(results, {})
+    )
 
 
 def test_exponents_are_those_of_the_growth() -> None:

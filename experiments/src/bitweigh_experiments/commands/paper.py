@@ -65,7 +65,10 @@ def reproduce_command(
             help="Only what these tables need, such as 1,3-5 or 6 7 8. The paper has 1 to 16."
         ),
     ] = None,
-    more_tables: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    more_tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TABLE]...", help="More tables after --tables, as in 6 7 8."),
+    ] = None,
     quick: Annotated[
         bool,
         typer.Option("--quick", help="Use 100,000 rows and codes of 32 and 64 bits: two minutes."),

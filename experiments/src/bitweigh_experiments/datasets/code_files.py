@@ -21,7 +21,15 @@ __all__ = ["CodeFiles", "CodeSource", "write_pieces"]
 
 
 class CodeSource(Protocol):
-    """Codes that can be read piece by piece, in any order and as often as needed."""
+    """Codes that can be read piece by piece, in any order and as often as needed.
+
+    Examples
+    --------
+    >>> from bitweigh_experiments import datasets
+    >>> def count(source: datasets.CodeSource) -> int:
+    ...     return sum(len(codes) for codes in source.pieces())
+
+    """
 
     @property
     def rows(self) -> int:
@@ -64,6 +72,19 @@ class CodeFiles:
     rows, n_bits, n_pieces, piece_rows : int
     paths : list of Path
         The files, in order.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from bitweigh_experiments import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder) / "codes-000000.npy", np.zeros((100, 4), dtype=np.uint8))
+    ...     np.save(Path(folder) / "codes-000001.npy", np.ones((30, 4), dtype=np.uint8))
+    ...     files = datasets.CodeFiles(Path(folder), 32)
+    ...     files.rows, files.piece(1).shape
+    (130, (30, 4))
 
     """
 
@@ -117,6 +138,20 @@ def write_pieces(
     -------
     CodeFiles
         The files as a source of the same rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from bitweigh.hashers import LSH
+    >>> from bitweigh_experiments import datasets
+    >>> vectors = np.random.default_rng(0).standard_normal((2000, 16))
+    >>> mixture = datasets.MixtureGenerator(n_clusters=4).fit(vectors)
+    >>> source = datasets.MixtureCodes(mixture, LSH(32).fit(vectors), 5000, piece_rows=2048)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     datasets.write_pieces(source, Path(folder), threads=2).n_pieces
+    3
 
     """
     folder.mkdir(parents=True, exist_ok=True)

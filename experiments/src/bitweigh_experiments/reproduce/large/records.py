@@ -32,6 +32,8 @@ class Timing:
     """Rows looked at; for ours, 32 for each block."""
     m: int | None = None
     """Number of tables."""
+    cpu_share: float | None = None
+    """CPU time divided by time: below 1, something else ran on the CPU meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

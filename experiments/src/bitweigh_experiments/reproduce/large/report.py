@@ -14,6 +14,7 @@ from bitweigh_experiments.reproduce.results import KS
 __all__ = ["markdown", "write_large_report"]
 
 PAPER_ROWS = 1_000_000_000
+QUIET_SHARE = 0.95  # of a CPU, from which on a measurement counts as undisturbed
 OURS = {
     "bitweigh": "bitweigh, warm, one thread",
     "bitweigh cold": "bitweigh, cold, one thread",
@@ -70,8 +71,20 @@ def _about(results: LargeResults) -> str:
         "Our index is mapped from disk; warm: every query was answered once before;",
         _COLD if any(t.method == "bitweigh cold" for t in results.timings) else _NO_COLD,
         f"a batch has all queries and runs on {settings['threads']} threads.",
+        *_disturbance(results),
     ]
     return " ".join(sentences)
+
+
+def _disturbance(results: LargeResults) -> Iterator[str]:
+    """Warn if timed calls on one thread had to share their CPU: speed-ups are ratios of these."""
+    shares = [t.cpu_share for t in results.timings if t.cpu_share is not None]
+    if shares and min(shares) < QUIET_SHARE:
+        yield (
+            f"**The machine was busy:** Linear Scan and warm searches had {min(shares):.0%} to "
+            f"{min(1.0, max(shares)):.0%} of a CPU, so repeat this on an idle one before relying "
+            "on a speed-up."
+        )
 
 
 _COLD = "cold: the cached pages of the index were dropped before each query;"

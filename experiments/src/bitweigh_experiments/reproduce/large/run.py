@@ -126,17 +126,20 @@ class _Run:
         self.say(f"{here}: the paper's scan")
         for k in KS:
             queries = costs[: plan.scan_queries]
-            seconds, _ = time_linear_scan(source, queries, k)
-            timings.append(Timing(bits, n, k, "Linear Scan", 1e3 * seconds, len(queries)))
+            scan = time_linear_scan(source, queries, k)
+            ms = 1e3 * scan.seconds
+            timings.append(
+                Timing(bits, n, k, "Linear Scan", ms, len(queries), cpu_share=scan.cpu_share)
+            )
         self.say(f"{here}: building the index")
         build = built(source, path, plan.build_memory)
         self.say(f"{here}: searching")
         first = first_answer(path, costs)
         for k in KS:
             queries = costs[: plan.cold_queries]
-            ms = cold(path, queries, k)
-            if ms is not None:
-                timings.append(Timing(bits, n, k, "bitweigh cold", ms, len(queries)))
+            cold_ms = cold(path, queries, k)
+            if cold_ms is not None:
+                timings.append(Timing(bits, n, k, "bitweigh cold", cold_ms, len(queries)))
         with PeakMemory() as query_peak:
             index = bitweigh.Index.load(path, mmap=True)
             timings += our_timings(index, costs, plan.threads)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from bitweigh import SearchResult, paper, reference
 from bitweigh.typing import Codes
 from bitweigh_experiments.datasets import CodeSource
 
-__all__ = ["definition", "full_scan", "time_linear_scan"]
+__all__ = ["Scanned", "definition", "full_scan", "time_linear_scan"]
 
 CostArray: TypeAlias = NDArray[np.float64]
 
@@ -41,20 +41,31 @@ class _Best:
         return SearchResult(self.distances, self.ids)
 
 
-def time_linear_scan(source: CodeSource, costs: CostArray, k: int) -> tuple[float, SearchResult]:
-    """Run the paper's Linear Scan over every piece; return the seconds of scanning per query.
+class Scanned(NamedTuple):
+    """What the paper's scan found and took."""
+
+    seconds: float
+    """Seconds of scanning per query."""
+    cpu_share: float
+    """CPU time divided by time."""
+    found: SearchResult
+
+
+def time_linear_scan(source: CodeSource, costs: CostArray, k: int) -> Scanned:
+    """Run the paper's Linear Scan over every piece; only scanning is timed.
 
     Each piece is read into memory before the clock starts.
     """
     best = _Best(len(costs), k)
-    seconds = 0.0
+    seconds = cpu_seconds = 0.0
     for number in range(source.n_pieces):
         codes = np.array(source.piece(number))
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.thread_time()
         found = paper.linear_scan(codes, costs, k)
         seconds += time.perf_counter() - start
+        cpu_seconds += time.thread_time() - cpu_start
         best.add(found, number * source.piece_rows)
-    return seconds / len(costs), best.result()
+    return Scanned(seconds / len(costs), cpu_seconds / seconds, best.result())
 
 
 def full_scan(source: CodeSource, costs: CostArray, k: int, threads: int) -> SearchResult:
