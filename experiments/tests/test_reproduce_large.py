@@ -78,18 +78,53 @@ def test_an_index_of_pieces_has_row_numbers_as_ids(tmp_path: Path) -> None:
     assert len(index) == 2000
 
 
-def test_the_streaming_build_is_used_where_there_is_one(
+def test_the_streaming_build_gets_files_of_exactly_these_rows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    calls: list[tuple[object, ...]] = []
+    calls: list[tuple[list[Path], Path, int]] = []
 
-    def from_batches(source: object, path: Path, *, build_memory: int) -> None:
+    def from_batches(source: list[Path], path: Path, *, build_memory: int) -> None:
         calls.append((source, path, build_memory))
 
     monkeypatch.setattr(building.bitweigh.Index, "from_batches", from_batches, raising=False)
-    source = files_of(np.zeros((10, 1), dtype=np.uint8), 8, tmp_path)
-    assert build_index(source, tmp_path / "index", 12345) == "streamed"
-    assert calls == [(source, tmp_path / "index", 12345)]
+    codes = np.arange(100, dtype=np.uint8)[:, np.newaxis]
+    (tmp_path / "codes").mkdir()
+    whole = files_of(codes, 8, tmp_path / "codes", piece=30)
+    cut = CodeFiles(tmp_path / "codes", 8, 70)
+    for source in (whole, cut, cut):
+        assert build_index(source, tmp_path / "index", 12345) == "streamed"
+    assert [call[1:] for call in calls] == [(tmp_path / "index", 12345)] * 3
+    assert calls[0][0] == whole.paths
+    assert calls[1][0][:2] == whole.paths[:2]
+    assert calls[1] == calls[2]
+    for (paths, _, _), expected in zip(calls, (codes, codes[:70], codes[:70]), strict=True):
+        assert np.array_equal(np.concatenate([np.load(path) for path in paths]), expected)
+    (tmp_path / "index").mkdir()
+    building.remove(tmp_path / "index")
+    assert [path.name for path in tmp_path.iterdir()] == ["codes"]
+
+
+def test_a_build_that_was_stopped_is_marked_as_resumed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    endings: list[type[BaseException] | None] = [KeyboardInterrupt, None]
+
+    def from_batches(_: object, path: Path, *, build_memory: int) -> None:  # noqa: ARG001
+        ending = endings.pop(0)
+        if ending is not None:
+            raise ending
+        path.mkdir()
+
+    monkeypatch.setattr(building.bitweigh.Index, "from_batches", from_batches, raising=False)
+    (tmp_path / "codes").mkdir()
+    source = files_of(np.zeros((10, 1), dtype=np.uint8), 8, tmp_path / "codes")
+    with pytest.raises(KeyboardInterrupt):
+        building.built(source, tmp_path / "index", 1)
+    done = building.built(source, tmp_path / "index", 1)
+    assert done.how == "streamed, resumed"
+    assert building.built(source, tmp_path / "index", 1) == done
+    record = SizeRecord(8, 10, done.how, done.seconds, 1, 1, 1, {"codes": 1}, 1.0, 1.0)
+    assert record.resumed
 
 
 def test_the_peak_of_memory_is_seen_and_mapped_files_do_not_count(tmp_path: Path) -> None:
@@ -280,6 +315,13 @@ def test_the_report_says_that_cold_searches_were_skipped() -> None:
     assert "cold searches were skipped" in markdown(results, {})
     results.timings.append(Timing(64, 10**9, 1, "bitweigh cold", 30.0, 20))
     assert "cold searches were skipped" not in markdown(results, {})
+
+
+def test_the_report_has_no_rate_of_a_resumed_build() -> None:
+    results = a_billion()
+    results.sizes[-1] = dataclasses.replace(results.sizes[-1], how="streamed, resumed")
+    text = markdown(results, {})
+    assert "| 64 | 1,000,000,000 | streamed, resumed | 500 | \u2013 | 18.0 |" in text
 
 
 def test_the_report_warns_of_a_busy_machine() -> None:

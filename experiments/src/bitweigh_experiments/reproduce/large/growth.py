@@ -38,8 +38,8 @@ def size_exponents(results: LargeResults, bits: int) -> tuple[float | None, floa
     """Return the exponents of the seconds of a build and of the bytes on disk."""
     sizes = [record for record in results.sizes if record.bits == bits]
     return (
-        _exponent([(record.rows, record.build_seconds) for record in sizes]),
-        _exponent([(record.rows, float(record.disk_bytes)) for record in sizes]),
+        _exponent([(r.rows, r.build_seconds) for r in sizes if not r.resumed]),
+        _exponent([(r.rows, float(r.disk_bytes)) for r in sizes]),
     )
 
 

@@ -43,7 +43,8 @@ class SizeRecord:
     bits: int
     rows: int
     how: str
-    """"streamed", or "in memory" where the library has no streaming build."""
+    """"streamed", or "in memory" where the library has no streaming build; "streamed, resumed" if
+    the build was stopped and went on."""
     build_seconds: float
     disk_bytes: int
     """Bytes of the folder."""
@@ -56,6 +57,11 @@ class SizeRecord:
     """From `load(mmap=True)` to the first answer."""
     first_cold_ms: float | None
     """The same without cached pages; None where these could not be dropped."""
+
+    @property
+    def resumed(self) -> bool:
+        """Whether `build_seconds` are those of the last part of the build alone."""
+        return self.how.endswith("resumed")
 
 
 @dataclass(frozen=True, slots=True)

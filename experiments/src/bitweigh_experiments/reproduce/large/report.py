@@ -43,7 +43,7 @@ def markdown(results: LargeResults, plots: Mapping[int, str]) -> str:
     """Return the whole report; `plots` are the names of the pictures of the growth, by bits."""
     rows = results.settings["rows"]
     parts = [
-        f"# Tables 6 to 8 at {rows:,} rows",
+        f"# The paper's tables of SIFT1B at {rows:,} rows",
         _about(results),
         *_precision(results),
         *_times(results),
@@ -185,7 +185,7 @@ def _sizes(results: LargeResults) -> Iterator[str]:
             f"{record.rows:,}",
             record.how,
             three_digits(record.build_seconds),
-            three_digits(record.rows / record.build_seconds / 1e6),
+            MISSING if record.resumed else three_digits(record.rows / record.build_seconds / 1e6),
             three_digits(record.disk_bytes / record.rows),
             _gibibytes(record.build_peak_anon),
             _gibibytes(record.query_peak_anon),

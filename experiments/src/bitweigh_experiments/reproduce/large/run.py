@@ -16,7 +16,7 @@ from pathlib import Path
 import bitweigh
 from bitweigh_experiments import hardware
 from bitweigh_experiments.datasets import CodeFiles, write_pieces
-from bitweigh_experiments.reproduce.large.build import built
+from bitweigh_experiments.reproduce.large.build import built, remove
 from bitweigh_experiments.reproduce.large.measure import (
     cold,
     compare,
@@ -169,6 +169,5 @@ class _Run:
             )
         )
         if not plan.keep:
-            shutil.rmtree(path)
-            path.with_name(path.name + ".json").unlink()
+            remove(path)
         self.results.save(self.file)
