@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from benchmarks import plots, report
+from benchmarks import report
 from bitweigh import costs, evaluation, weighers
 from bitweigh.hashers import ITQ, LSH
 from bitweigh.hashers._base import Hasher
 from bitweigh.vector_index import VectorIndex
-from bitweigh_experiments import datasets
+from bitweigh_experiments import datasets, plots
 
 __all__ = ["Line", "Vectors", "digits", "measure", "real_sets"]
 

@@ -49,7 +49,7 @@ PYTHON_LAYERS = [
     {"__main__"},
 ]
 EXPERIMENT_LAYERS = [
-    {"arguments", "hardware"},
+    {"arguments", "hardware", "plots"},
     {"datasets"},
     {"reproduce", "demo"},
     {"commands"},

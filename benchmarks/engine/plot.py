@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.plots import COLOURS, GREY, svg
+from bitweigh_experiments.plots import COLOURS, GREY, svg
 
 __all__ = ["draw"]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bitweigh.typing import Ids
 from bitweigh_experiments.arguments import as_integer
 from bitweigh_experiments.datasets.kmeans import cluster, means_by, nearest
-from bitweigh_experiments.datasets.splits import as_seed
+from bitweigh_experiments.datasets.streams import Purpose, stream
 
 __all__ = ["MixtureGenerator"]
 
@@ -31,8 +31,6 @@ _MAX_VALUE = 1e15  # sums of squares must fit in float32
 _MIN_CLUSTER_ROWS = 8  # a cluster with fewer is merged into its neighbours
 # A cluster of n rows mixes its covariance, with weight n / (n + this), with the pooled one.
 _POOLED_ROWS = 8
-# Random streams by purpose: the highest word of Philox's counter.
-_FIT, _CHUNK, _FRESH, _PERTURBED = range(4)
 
 
 class MixtureGenerator:
@@ -117,7 +115,7 @@ class MixtureGenerator:
         """
         n_clusters = as_integer(self.n_clusters, "n_clusters", 1, 2**20)
         as_integer(self.chunk_rows, "chunk_rows", 1, 2**24)
-        rng = self._stream(_FIT, 0)
+        rng = stream(self.seed, Purpose.FIT, 0)
         sample = _fit_sample(rows, rng)
         # In float32 the products of k-means lose digits if the rows lie far from 0.
         middle = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -204,7 +202,7 @@ class MixtureGenerator:
 
         """
         self._check_fitted()
-        rng = self._stream(_CHUNK, as_integer(number, "number", 0, _MAX_ROWS))
+        rng = stream(self.seed, Purpose.CHUNK, as_integer(number, "number", 0, _MAX_ROWS))
         return self._draw(rng, self.chunk_rows)[0]
 
     def queries(
@@ -242,15 +240,17 @@ class MixtureGenerator:
         limit = self.chunk_rows if among is None else as_integer(among, "among", 1, _MAX_ROWS)
         near = round(count * perturbed)
         rows = np.empty((count, self.n_features_in_), dtype=np.float32)
-        rng = self._stream(_PERTURBED, 0)
+        rng = stream(self.seed, Purpose.PERTURBED, 0)
         picked = rng.choice(limit, near, replace=near > limit)
         for number in np.unique(picked // self.chunk_rows):
             positions = np.flatnonzero(picked // self.chunk_rows == number)
-            drawn, clusters = self._draw(self._stream(_CHUNK, int(number)), self.chunk_rows)
+            drawn, clusters = self._draw(
+                stream(self.seed, Purpose.CHUNK, int(number)), self.chunk_rows
+            )
             offsets = picked[positions] - number * self.chunk_rows
             scatter = self._deviations(clusters[offsets], rng)
             rows[positions] = drawn[offsets] + np.float32(noise) * scatter
-        rows[near:] = self._draw(self._stream(_FRESH, 0), count - near)[0]
+        rows[near:] = self._draw(stream(self.seed, Purpose.FRESH, 0), count - near)[0]
         return rng.permutation(rows)
 
     def _draw(self, rng: np.random.Generator, n: int) -> tuple[Rows, Ids]:
@@ -271,12 +271,6 @@ class MixtureGenerator:
         for factor, positions in zip(self.factors_, np.split(order, ends[:-1]), strict=True):
             rows[positions] += within[positions, : len(factor)] @ factor
         return rows
-
-    def _stream(self, purpose: int, number: int) -> np.random.Generator:
-        # The purpose is the counter's highest word, so no stream can run into the next purpose's.
-        key = np.array([as_seed(self.seed), number], dtype=np.uint64)
-        counter = np.array([0, 0, 0, purpose], dtype=np.uint64)
-        return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "factors_"):
