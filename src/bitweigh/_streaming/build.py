@@ -218,11 +218,14 @@ class _Build:
     def _merge_band(self, number: int, bar: ProgressBar, n_bands: int) -> dict[str, Any]:
         """Write the files of a band and return what to record of them."""
         rows = self._journal.get("rows")
+        runs = self._runs(number)
         recorded = self._journal.get(f"band {number}")
         if recorded is not None:
+            # The build may have ended before all of them were deleted.
+            _remove(runs)
             bar.advance(rows / n_bands)
             return dict(recorded)
-        plan, runs = self._plan, self._runs(number)
+        plan = self._plan
         ranges = cut_ranges(runs, plan.band(number), plan.key_bits(number), plan.rows_at_once)
         wide = number == 0 and any(run.number_bytes == 8 for run in runs)
         files = BandFiles(self._folder, plan, number, rows, wide, ranges)
@@ -237,8 +240,7 @@ class _Build:
         finally:
             files.close()
         self._journal.record(**{f"band {number}": facts})
-        for run in runs:
-            run.remove()
+        _remove(runs)
         return facts
 
     def _merge_ranges(
@@ -290,6 +292,11 @@ class _Build:
             bands.append(LeanBandFiles(bits, *files))
         rows = self._journal.get("rows")
         return LeanFiles(self._folder, plan.n_bits, plan.bitorder, rows, tuple(bands))
+
+
+def _remove(runs: list[Run]) -> None:
+    for run in runs:
+        run.remove()
 
 
 def _check_rows(rows: int) -> None:

@@ -105,7 +105,10 @@ def choose_layout(
 
 
 def rows_at_once(n_bytes: int, number_bytes: int, build_memory: int, threads: int) -> int:
-    """How many rows each of the threads can sort at a time; few enough only for fewer threads."""
+    """How many rows each thread sorts at a time.
+
+    It has a minimum, which may be too large for all threads together: see `max_workers`.
+    """
     room = (build_memory - _OTHER_BYTES) // threads
     return min(_MAX_ROWS, max(_MIN_ROWS, room // row_bytes(n_bytes, number_bytes)))
 
