@@ -338,14 +338,28 @@ def test_ids_take_32_bits_if_all_fit(tmp_path: Path, max_id: int, dtype: str) ->
     check_lean(built, codes, ids)
 
 
-def test_a_repeated_id_among_many_large_ones_is_found_share_by_share(tmp_path: Path) -> None:
-    ids = np.arange(200_000) * 2**20
-    np.save(tmp_path / "ids.npy", ids)
-    check_distinct_ids(tmp_path / "ids.npy", int(ids[-1]), tmp_path, 1 << 20, _core.Stop())
-    ids[3] = ids[-1]
-    np.save(tmp_path / "ids.npy", ids)
-    with pytest.raises(ValueError, match=f"{ids[-1]} is the id of two rows"):
-        check_distinct_ids(tmp_path / "ids.npy", int(ids[-1]), tmp_path, 1 << 20, _core.Stop())
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
+@pytest.mark.parametrize("max_bytes", [1 << 20, 1 << 30])
+def test_a_repeated_id_among_many_is_found_in_little_memory_and_in_much(
+    tmp_path: Path, dtype: type, max_bytes: int
+) -> None:
+    ids = np.arange(200_000, dtype=dtype) * dtype(2**14)
+    path, last = tmp_path / "ids.npy", int(ids[-1])
+    np.save(path, ids)
+    check_distinct_ids(path, last, tmp_path, max_bytes, _core.Stop())
+    ids[3] = last
+    np.save(path, ids)
+    with pytest.raises(ValueError, match=f"{last} is the id of two rows"):
+        check_distinct_ids(path, last, tmp_path, max_bytes, _core.Stop())
+    assert [file.name for file in tmp_path.iterdir()] == ["ids.npy"]
+
+
+def test_pieces_of_a_source_that_do_not_fit_into_build_memory_are_refused(tmp_path: Path) -> None:
+    source = PieceSource(lambda _: np.zeros((10**7, 8), np.uint8), [10**7])
+    with pytest.raises(
+        ValueError, match=r"build_memory must be at least [0-9]+ for pieces of 10000000"
+    ):
+        build_lean(source, tmp_path / "w", 64, build_memory=128 << 20)
 
 
 MEMORY_SCRIPT = """
@@ -367,13 +381,17 @@ def sample():
         peak = max(peak, anonymous())
 
 def load(number):
-    return np.random.default_rng(number).integers(0, 256, (250_000, 8), np.uint8)
+    rng = np.random.default_rng(number)
+    codes = rng.integers(0, 256, (100_000, 8), np.uint8)
+    if kind == "counted":
+        return codes
+    return codes, (number * 100_000 + rng.permutation(100_000)) << (20 if kind == "wide" else 0)
 
+folder, memory, kind = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 sampler = threading.Thread(target=sample)
 sampler.start()
-memory = int(sys.argv[2])
-build_lean(PieceSource(load, [250_000] * 40), Path(sys.argv[1]), 64, band_bits=20,
-           build_memory=memory, threads=2)
+source = PieceSource(load, [100_000] * 60, has_ids=kind != "counted")
+build_lean(source, folder, 64, band_bits=20, build_memory=memory, threads=2)
 ended.set()
 sampler.join()
 print(peak)
@@ -381,11 +399,12 @@ print(peak)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
-def test_memory_stays_within_build_memory(tmp_path: Path) -> None:
-    # 10 million rows: sorting them at once would take 240 MB.
+@pytest.mark.parametrize("kind", ["counted", "narrow", "wide"])
+def test_memory_stays_within_build_memory(tmp_path: Path, kind: str) -> None:
+    # 6 million rows: to sort them at once would take 144 MB with counted ids, else 192 MB.
     limit = 128 << 20
     done = subprocess.run(
-        [sys.executable, "-c", MEMORY_SCRIPT, str(tmp_path), str(limit)],
+        [sys.executable, "-c", MEMORY_SCRIPT, str(tmp_path), str(limit), kind],
         capture_output=True,
         text=True,
         check=True,

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from bitweigh._disk.writing import write_file
 from bitweigh._streaming import build, files, journal
 from bitweigh._streaming.build import build_lean
+from bitweigh._streaming.runs import Run
 from bitweigh._streaming.sources import FileSource, IteratorSource, PieceSource
 
 ROWS = 100_000
@@ -34,6 +35,7 @@ BUILD = """
 import sys
 from pathlib import Path
 from bitweigh._streaming.build import build_lean
+from bitweigh._streaming.runs import Run
 from bitweigh._streaming.sources import FileSource
 
 print("ready", flush=True)
@@ -141,6 +143,26 @@ def end_in(
         record_part(self, name, number, fact)
 
     monkeypatch.setattr(build.Journal, "record_part", failing)
+
+
+@pytest.mark.parametrize("band", [0, 1])
+def test_runs_that_were_merged_but_not_deleted_are_deleted_by_a_resume(
+    tmp_path: Path, band: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = make_codes(tmp_path, 20_000)
+    remove = Run.remove
+
+    def failing(run: Run) -> None:
+        if run.path.name == f"run-{band}-000001":
+            the_end()
+        remove(run)
+
+    monkeypatch.setattr(Run, "remove", failing)
+    with pytest.raises(RuntimeError, match="the end"):
+        built_here(tmp_path, tmp_path / "work")
+    monkeypatch.undo()
+    check_lean(built_here(tmp_path, tmp_path / "work"), codes)
+    assert not list((tmp_path / "work").glob("run-*"))
 
 
 def test_a_finished_build_is_returned_without_work(

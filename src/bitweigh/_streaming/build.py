@@ -114,7 +114,7 @@ class _Build:
         self._journal = journal
         self._plan = plan
         self._build_memory = build_memory
-        self._workers = max_workers(plan, build_memory, threads)
+        self._workers = max_workers(plan, source.loaded_rows, build_memory, threads)
         self._progress = progress
         self._stop = _core.Stop()
 
@@ -218,33 +218,19 @@ class _Build:
     def _merge_band(self, number: int, bar: ProgressBar, n_bands: int) -> dict[str, Any]:
         """Write the files of a band and return what to record of them."""
         rows = self._journal.get("rows")
+        runs = self._runs(number)
         recorded = self._journal.get(f"band {number}")
         if recorded is not None:
+            # The build may have ended before all of them were deleted.
+            _remove(runs)
             bar.advance(rows / n_bands)
             return dict(recorded)
-        plan, runs, stage = self._plan, self._runs(number), f"ranges of band {number}"
+        plan = self._plan
         ranges = cut_ranges(runs, plan.band(number), plan.key_bits(number), plan.rows_at_once)
         wide = number == 0 and any(run.number_bytes == 8 for run in runs)
         files = BandFiles(self._folder, plan, number, rows, wide, ranges)
-        workspaces = self._workspaces(files.number_bytes)
-        merging = Merging(self._folder, plan, runs, files, self._stop)
-
-        def merge(part: Range) -> int:
-            with workspaces.taken() as workspace:
-                merge_range(merging, part, workspace)
-            files.add_finished([part.number])
-            return part.rows
-
-        def record(part: Range, done: int) -> None:
-            self._journal.record_part(stage, part.number, done)
-            bar.advance(done / n_bands)
-
         try:
-            finished = self._journal.finished(stage)
-            files.add_finished(finished)
-            bar.advance(sum(finished.values()) / n_bands)
-            todo = [part for part in ranges if part.number not in finished]
-            do_parts(todo, merge, self._workers, record, self._stop)
+            self._merge_ranges(files, runs, lambda done: bar.advance(done / n_bands))
             if number == 0:
                 self._check_ids(files)
             facts = {
@@ -254,9 +240,32 @@ class _Build:
         finally:
             files.close()
         self._journal.record(**{f"band {number}": facts})
-        for run in runs:
-            run.remove()
+        _remove(runs)
         return facts
+
+    def _merge_ranges(
+        self, files: BandFiles, runs: list[Run], advance: Callable[[int], None]
+    ) -> None:
+        """Write the ranges of a band that are not finished. Its workspaces end with this call."""
+        stage = f"ranges of band {files.number}"
+        workspaces = self._workspaces(files.number_bytes)
+        merging = Merging(self._folder, self._plan, runs, files, self._stop)
+
+        def merge(part: Range) -> int:
+            with workspaces.taken() as workspace:
+                merge_range(merging, part, workspace)
+            files.add_finished([part.number])
+            return part.rows
+
+        def record(part: Range, done: int) -> None:
+            self._journal.record_part(stage, part.number, done)
+            advance(done)
+
+        finished = self._journal.finished(stage)
+        files.add_finished(finished)
+        advance(sum(finished.values()))
+        todo = [part for part in files.ranges if part.number not in finished]
+        do_parts(todo, merge, self._workers, record, self._stop)
 
     def _check_ids(self, files: BandFiles) -> None:
         """Raise ValueError if two rows have the same id."""
@@ -287,6 +296,11 @@ class _Build:
             pieces = self._journal.finished("pieces").values()
             next_id = 1 + max((fact["max_id"] for fact in pieces), default=-1)
         return LeanFiles(self._folder, plan.n_bits, plan.bitorder, rows, next_id, tuple(bands))
+
+
+def _remove(runs: list[Run]) -> None:
+    for run in runs:
+        run.remove()
 
 
 def _check_rows(rows: int) -> None:

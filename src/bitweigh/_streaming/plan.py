@@ -35,6 +35,8 @@ SAMPLE_ROWS = 1 << 18
 _OTHER_BYTES = 64 << 20
 # More rows at a time would not make a build faster, but leave less to do at the same time.
 _MAX_ROWS = 1 << 22
+# With fewer there would be too many runs; fewer threads are better.
+_MIN_ROWS = 1 << 16
 # Longer keys take more memory than they save time, unless there are billions of rows.
 _USUAL_KEY_BITS = 24
 
@@ -103,13 +105,22 @@ def choose_layout(
 
 
 def rows_at_once(n_bytes: int, number_bytes: int, build_memory: int, threads: int) -> int:
-    """How many rows each of the threads can sort at a time."""
+    """How many rows each thread sorts at a time.
+
+    It has a minimum, which may be too large for all threads together: see `max_workers`.
+    """
     room = (build_memory - _OTHER_BYTES) // threads
-    return max(1, min(_MAX_ROWS, room // row_bytes(n_bytes, number_bytes)))
+    return min(_MAX_ROWS, max(_MIN_ROWS, room // row_bytes(n_bytes, number_bytes)))
 
 
-def max_workers(plan: Plan, build_memory: int, threads: int) -> int:
-    """How many threads have room for the rows of the plan; at least one."""
-    room = build_memory - _OTHER_BYTES
-    needed = plan.rows_at_once * row_bytes(plan.n_bytes, 8 if plan.has_ids else 4)
-    return max(1, min(threads, room // needed))
+def max_workers(plan: Plan, loaded_rows: int, build_memory: int, threads: int) -> int:
+    """How many threads have room for the rows of the plan, and for `loaded_rows` of the source."""
+    number_bytes = 8 if plan.has_ids else 4
+    needed = plan.rows_at_once * row_bytes(plan.n_bytes, number_bytes)
+    needed += loaded_rows * (plan.n_bytes + number_bytes)
+    if _OTHER_BYTES + needed > build_memory:
+        raise ValueError(
+            f"build_memory must be at least {_OTHER_BYTES + needed} for pieces of {loaded_rows} "
+            f"rows in the source and {plan.rows_at_once} rows at a time, got {build_memory}"
+        )
+    return min(threads, (build_memory - _OTHER_BYTES) // needed)

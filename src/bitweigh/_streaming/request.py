@@ -14,10 +14,10 @@ from bitweigh._checks import as_codes, as_integer
 from bitweigh._storage.arrays import digest_of
 from bitweigh._streaming.journal import Journal
 from bitweigh._streaming.plan import (
-    MIN_BUILD_MEMORY,
     SAMPLE_ROWS,
     Plan,
     choose_layout,
+    max_workers,
     rows_at_once,
 )
 from bitweigh._streaming.sources import Batch, IteratorSource, RowSource, Source
@@ -58,10 +58,10 @@ def checked_layout(layout: Sequence[Sequence[int]], n_bits: int) -> tuple[tuple[
     used = [bit for bits in checked for bit in bits]
     if not checked or len(set(used)) != len(used):
         raise ValueError("layout must have at least one band, and no bit in two bands")
-    most = _core.max_lean_band_bits
+    max_bits = _core.max_lean_band_bits
     for bits in checked:
-        if not 1 <= len(bits) <= most or list(bits) != sorted(bits):
-            raise ValueError(f"a band must have 1 to {most} bits, ascending, got {list(bits)}")
+        if not 1 <= len(bits) <= max_bits or list(bits) != sorted(bits):
+            raise ValueError(f"a band must have 1 to {max_bits} bits, ascending, got {list(bits)}")
     return checked
 
 
@@ -120,11 +120,11 @@ def plan_of(
         )
     )
     n_bytes, number_bytes = (request.n_bits + 7) // 8, 8 if has_ids else 4
-    loaded = source.loaded_rows if isinstance(source, RowSource) else 0
-    room = build_memory - threads * loaded * (n_bytes + number_bytes)
-    at_once = rows_at_once(n_bytes, number_bytes, max(room, MIN_BUILD_MEMORY), threads)
+    room = build_memory - threads * source.loaded_rows * (n_bytes + number_bytes)
+    at_once = rows_at_once(n_bytes, number_bytes, room, threads)
     at_once = min(at_once, max_rows_at_once or at_once)
     plan = Plan(request.n_bits, request.bitorder, bits, has_ids, at_once)
+    max_workers(plan, source.loaded_rows, build_memory, threads)  # raises if there is no room
     source_facts = _source_facts(source) if isinstance(source, RowSource) else None
     # In one step: a build has begun, with all of this, or it has not.
     journal.record(request=request.facts(), source=source_facts, plan=plan.facts())

@@ -276,6 +276,9 @@ def _row_groups(
 class IteratorSource:
     """Batches in the order in which an iterator yields them: codes, or (codes, ids)."""
 
+    loaded_rows = 0
+    """The memory of batches is the caller's."""
+
     def __init__(self, batches: Iterable[Any], hasher: Hasher | None = None) -> None:
         """Keep the iterator; nothing is read yet."""
         self._batches = iter(batches)
