@@ -41,7 +41,9 @@ def lean_arrays(
         if number == 0:
             arrays["ids"] = ids.astype(np.uint32 if ids.max() < 2**32 else np.int64)
         else:
-            arrays["rows"] = rows.astype(np.uint32)
+            # Arrays of the bands after the first are stacked in the files of an index.
+            arrays["rows"] = rows.astype(np.uint32)[np.newaxis]
+            arrays["blocks"] = arrays["blocks"][np.newaxis]
         bands.append(arrays)
     return bands
 

@@ -132,9 +132,11 @@ def test_a_killed_build_is_resumed_and_gives_the_same_files(tmp_path: Path) -> N
     if killed.poll() is None:
         os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
-    index = bitweigh.Index.from_batches(tmp_path / "all.npy", tmp_path / "killed") if not (
-        tmp_path / "killed" / "manifest.json"
-    ).exists() else bitweigh.Index.load(tmp_path / "killed")
+    index = (
+        bitweigh.Index.from_batches(tmp_path / "all.npy", tmp_path / "killed")
+        if not (tmp_path / "killed" / "manifest.json").exists()
+        else bitweigh.Index.load(tmp_path / "killed")
+    )
     assert len(index) == N
     names = {path.name for path in (tmp_path / "whole").iterdir()}
     assert {path.name for path in (tmp_path / "killed").iterdir()} == names

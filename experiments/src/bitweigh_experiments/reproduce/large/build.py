@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,23 +52,11 @@ def built(source: CodeFiles, path: Path, build_memory: int) -> Built:
 def build_index(source: CodeFiles, path: Path, build_memory: int) -> str:
     """Write the index of all codes of a source to `path`; ids are row numbers.
 
-    The streaming build gets paths of whole files, from which it can resume.
-
-    Returns how it was built: "streamed" by `Index.from_batches`, or "in memory" where the library
-    has no such method, which takes several times the memory of the index whatever `build_memory`.
+    Returns how it was built: always "streamed", from paths of whole files, so that it can resume.
     """
-    streamed: Any = getattr(bitweigh.Index, "from_batches", None)
-    if streamed is not None:
-        streamed(_whole_files(source, _beside(path, "-last.npy")), path, build_memory=build_memory)
-        return STREAMED
-    index = bitweigh.Index(source.n_bits, build="manual")
-    for codes in source.pieces():
-        index.add(codes)
-    index.compact()
-    index.build()
-    shutil.rmtree(path, ignore_errors=True)
-    index.save(path)
-    return "in memory"
+    paths = _whole_files(source, _beside(path, "-last.npy"))
+    bitweigh.Index.from_batches(paths, path, build_memory=build_memory)
+    return STREAMED
 
 
 def remove(path: Path) -> None:

@@ -43,8 +43,7 @@ class SizeRecord:
     bits: int
     rows: int
     how: str
-    """"streamed", or "in memory" where the library has no streaming build; "streamed, resumed" if
-    the build was stopped and went on."""
+    """"streamed", or "streamed, resumed" if the build was stopped and went on."""
     build_seconds: float
     disk_bytes: int
     """Bytes of the folder."""
