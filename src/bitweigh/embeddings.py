@@ -42,7 +42,7 @@ from bitweigh._embeddings.scoring import (
     n_to_rescore,
     scored,
 )
-from bitweigh._embeddings.state import EmbeddingsState
+from bitweigh._embeddings.state import EmbeddingsState, no_vectors
 from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.evidence import DEFAULT_K
 from bitweigh._index.explain import Explanation
@@ -51,7 +51,7 @@ from bitweigh._index.request import MAX_LIMIT
 from bitweigh._results import Memory, ScoredRangeResult, ScoredResult, others
 from bitweigh._storage import Source, note_text
 from bitweigh._vectors.compacting import compact
-from bitweigh._vectors.store import Vectors, check_vectors
+from bitweigh._vectors.store import check_vectors
 from bitweigh.costs import inner_product
 from bitweigh.index import Index
 from bitweigh.typing import (
@@ -88,9 +88,11 @@ class BinaryEmbeddings:
         Keep the vectors, rounded to this dtype, and rank the best by them. `add` takes floats then,
         and computes the bits from them.
     calibration : float (n, dim), optional
-        With "int8": embeddings like those to come, from which the range of each dimension is taken;
-        by default the first ones added. Larger values are clipped to it. The ``ranges`` of
-        ``sentence_transformers.quantize_embeddings``, (2, dim), will do.
+        With "int8": embeddings like those to come, from which the range of each dimension is taken.
+        Larger values are clipped to it. The ``ranges`` of
+        ``sentence_transformers.quantize_embeddings``, (2, dim), will do. By default it is taken
+        from what has been added when there are 100 embeddings, not all zeros; until then they are
+        kept in float32.
     bands, band_bits, memory_limit, build
         As in :class:`Index`.
 
@@ -131,7 +133,6 @@ class BinaryEmbeddings:
         vectors = scales = None
         if rescore is not None:
             as_choice(rescore, "rescore", get_args(RescoreDtype))
-            vectors = Vectors.empty(rescore, dim)
         if calibration is not None:
             if rescore != "int8":
                 raise ValueError("calibration goes with rescore='int8'")
@@ -139,8 +140,11 @@ class BinaryEmbeddings:
             if not len(given):
                 raise ValueError("calibration must have at least one row")
             scales = scales_from(given, "calibration")
+        if rescore is not None:
+            vectors = no_vectors(rescore, scales, dim)
         index = Index(dim, bands=bands, band_bits=band_bits, memory_limit=memory_limit, build=build)
-        self._start(EmbeddingsState(index, rescore, vectors, scales))
+        calibrated = scales is not None
+        self._start(EmbeddingsState(index, rescore, vectors, scales, calibrated))
 
     def _start(self, state: EmbeddingsState, source: _Source | None = None) -> None:
         """Set the attributes that every collection has."""
@@ -222,6 +226,9 @@ class BinaryEmbeddings:
         TypeError, ValueError
             If an argument has the wrong dtype or shape, or an id is negative, repeated or in use.
             Nothing is added then.
+        UserWarning
+            With "int8": if more than 1 % of the values are more than twice as large as the range of
+            their dimension. They are clipped.
         OSError
             With `rescore`: if the disk of the folder of temporary files is full. Nothing is added
             then, and the space is freed.
@@ -341,7 +348,8 @@ class BinaryEmbeddings:
     def reset(self) -> None:
         """Remove everything: the collection is like a new one, and numbers from 0 again.
 
-        With "int8" the range of each dimension stays as it is.
+        With "int8" the ranges of `calibration`, or of the folder it was loaded from, stay; ranges
+        taken from the embeddings are forgotten.
 
         Examples
         --------
@@ -358,8 +366,9 @@ class BinaryEmbeddings:
             state = self._state
             index = state.index_to_change()
             index.reset()
-            vectors = None if state.rescore is None else Vectors.empty(state.rescore, self.dim)
-            self._state = replace(state, index=index, vectors=vectors)
+            scales = state.scales if state.calibrated else None
+            vectors = None if state.rescore is None else no_vectors(state.rescore, scales, self.dim)
+            self._state = replace(state, index=index, vectors=vectors, scales=scales)
 
     def compact(self) -> None:
         """Free the space of removed and replaced embeddings, and merge the segments of the bits.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,8 @@ from numpy.typing import NDArray
 
 from bitweigh._checks import as_ids, check_distinct, id_in_use_error
 from bitweigh._embeddings.inputs import as_embeddings, as_packed, float_blocks, sign_codes
-from bitweigh._embeddings.scaling import rounded, scales_of_first
-from bitweigh._embeddings.state import EmbeddingsState
+from bitweigh._embeddings.scaling import MIN_ROWS, rounded_blocks, scales_of
+from bitweigh._embeddings.state import EmbeddingsState, no_vectors
 from bitweigh._vectors.store import blocks_of
 from bitweigh.typing import Codes, Ids
 
@@ -35,9 +37,7 @@ def with_embeddings(
     if len(floats) == 0:
         return state
     codes = sign_codes(floats)
-    if state.rescore == "int8" and state.scales is None:
-        state = replace(state, scales=scales_of_first(floats))
-    return _with_rows(state, codes, _blocks_to_keep(state, floats), new_ids)
+    return _with_floats(state, codes, partial(float_blocks, floats), new_ids)
 
 
 def with_merged(
@@ -49,11 +49,14 @@ def with_merged(
         return state
     ids = other.index.ids
     _as_new_ids(state, ids, len(ids), replacing)
-    if state.scales is None:
-        state = replace(state, scales=other.scales)
+    if state.scales is None and other.scales is not None:
+        state = _with_scales(state, other.scales, other.calibrated)
     if len(ids) == 0:
         return state
-    return _with_rows(state, other.index.codes_of(ids), blocks_of(other.vectors, ids), ids)
+    codes = other.index.codes_of(ids)
+    if other.scales is None:
+        return _with_floats(state, codes, partial(blocks_of, other.vectors, ids), ids)
+    return _with_rows(state, codes, blocks_of(other.vectors, ids), ids)
 
 
 def check_mergeable(state: EmbeddingsState, other: EmbeddingsState) -> None:
@@ -83,9 +86,32 @@ def _as_new_ids(state: EmbeddingsState, ids: object, n: int, replacing: bool) ->
     return new_ids
 
 
-def _blocks_to_keep(state: EmbeddingsState, floats: NDArray[Any]) -> Iterator[Block]:
-    for block in float_blocks(floats):
-        yield block if state.scales is None else rounded(block, state.scales)
+def _with_floats(
+    state: EmbeddingsState, codes: Codes, blocks: Callable[[], Iterator[Block]], ids: Ids | None
+) -> EmbeddingsState:
+    """As `_with_rows`, for vectors as floats; `blocks` returns the same blocks at each call."""
+    if state.rescore == "int8" and state.scales is None:
+        assert state.vectors is not None
+        kept_ids = state.index.ids
+        if len(kept_ids) + len(codes) >= MIN_ROWS:
+            every = chain(blocks_of(state.vectors, kept_ids), blocks())
+            scales = scales_of(every, state.index.n_bits, "embeddings")
+            if scales is not None:
+                state = _with_scales(state, scales, calibrated=False)
+    rows = blocks() if state.scales is None else rounded_blocks(blocks(), state.scales)
+    return _with_rows(state, codes, rows, ids)
+
+
+def _with_scales(
+    state: EmbeddingsState, scales: NDArray[np.float64], calibrated: bool
+) -> EmbeddingsState:
+    """The state with its vectors as int8 of these scales instead of float32."""
+    assert state.vectors is not None
+    ids = state.index.ids
+    writer = no_vectors("int8", scales, state.index.n_bits).writer()
+    for block in rounded_blocks(blocks_of(state.vectors, ids), scales):
+        writer.write(block)
+    return replace(state, vectors=writer.finish(ids), scales=scales, calibrated=calibrated)
 
 
 def _with_rows(
