@@ -144,7 +144,7 @@ def _read_scales(folder: Path, stored: ArrayFile) -> NDArray[np.float64]:
 
 
 def _vector_dtype(rescore: RescoreDtype, scales: object | None) -> np.dtype[Any]:
-    """The dtype of the vectors in their file: with "int8" float32 as long as there are no scales."""
+    """The dtype of the vectors in their file: with "int8" float32 while there are no scales."""
     return np.dtype("float32" if rescore == "int8" and scales is None else rescore)
 
 
