@@ -213,7 +213,7 @@ def test_filters_and_limits_hold_for_vectors() -> None:
     assert set(found.ids.tolist()) == {*range(40, 60), -1}
     assert sorted(embeddings.range_search(QUERIES[0], -9, filter=some).ids) == list(range(40, 60))
     assert len(list(embeddings.iterate(QUERIES[0], deny=range(290)))) == 10
-    with pytest.raises(bitweigh.LimitError, match="limit=3 vectors of at least min_score"):
+    with pytest.raises(bitweigh.LimitError, match="limit=3 embeddings with a score of at"):
         embeddings.range_search(QUERIES, -9, limit=3)
     with pytest.raises(bitweigh.DeadlineError):
         embeddings.range_search(QUERIES, -9, timeout=0)

@@ -101,8 +101,8 @@ def scored(
     try:
         found = _within(state, queries, 0.0 - bounds, by_vectors, signed, limit, limits)
     except LimitError as error:
-        # Scores have no radius.
-        raise LimitError(str(error).replace("within its radius", "of at least min_score")) from None
+        what = "embeddings with a score of at least min_score"
+        raise LimitError(error.query, error.limit, what) from None
     return _as_scores(found)
 
 
@@ -161,7 +161,9 @@ def in_order_of_vectors(
 
 
 def _as_scores(found: RangeResult) -> ScoredRangeResult:
-    return ScoredRangeResult(found.lims, 0.0 - found.distances, found.ids)
+    # Not -distances, which would turn 0.0 into -0.0.
+    scores = np.subtract(0.0, found.distances, out=found.distances)
+    return ScoredRangeResult(found.lims, scores, found.ids)
 
 
 def _folded(state: EmbeddingsState, queries: Floats) -> NDArray[np.float64]:
