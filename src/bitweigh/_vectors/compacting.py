@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from bitweigh._vectors.store import Vectors
+from bitweigh._vectors.store import MAX_FILES, Vectors
 from bitweigh.index import Index
 
 __all__ = ["StateWithVectors", "compact"]
@@ -34,8 +34,6 @@ class StateWithVectors(Protocol):
 
 AnyState = TypeVar("AnyState", bound=StateWithVectors)
 
-# Files of vectors that are left as they are: each takes a file descriptor.
-_MAX_FILES = 8
 # Times that work starts again because others have merged segments, before it keeps them out.
 _MAX_ATTEMPTS = 3
 
@@ -80,7 +78,7 @@ class CompactVectors:
         self._copied: Vectors | None = None
         self._seen = vectors = state.vectors
         if vectors is not None and (
-            vectors.n_rows != len(state.index) or len(vectors.arrays) > _MAX_FILES
+            vectors.n_rows != len(state.index) or len(vectors.arrays) > MAX_FILES
         ):
             self._copied = vectors.only(state.index.ids)
 
