@@ -158,7 +158,7 @@ def test_a_copy_of_a_copy_has_few_files_however_often(kind: str) -> None:
     index = an_index(kind)
     for number in range(100):
         index = index.copy()
-        index.add(np.full((1, 4), number))
+        index.add(np.full((1, 4), float(number)))
     assert len(index._state.vectors.arrays) <= MAX_FILES + 1
     assert index.vectors_of(range(100, 200))[:, 0].tolist() == list(range(100))
     assert index.vectors_of([0, 99]).tolist() == [[1.0] * 4, [0.0] * 4]
