@@ -127,7 +127,7 @@ def few_descriptors() -> Iterator[None]:
     """Allow only 40 more file descriptors than are open."""
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with open(os.devnull) as file:
+    with Path(os.devnull).open() as file:
         resource.setrlimit(resource.RLIMIT_NOFILE, (file.fileno() + 40, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -56,7 +56,7 @@ def one_blas_thread() -> Iterator[bool]:
 
 
 def _threadpool_limits() -> Any:  # noqa: ANN401
-    """threadpoolctl's function, or None without that package."""
+    """Threadpoolctl's function, or None without that package."""
     try:
         return importlib.import_module("threadpoolctl").threadpool_limits
     except ModuleNotFoundError:
