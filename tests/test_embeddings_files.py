@@ -117,7 +117,7 @@ def test_each_class_refuses_the_folders_of_the_others(saved: Path, tmp_path: Pat
         bitweigh.VectorIndex.load(saved)
     vectors = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(X)
     vectors.save(tmp_path / "vectors")
-    with pytest.raises(FileNotFoundError, match="holds a vector index, not an index"):
+    with pytest.raises(FileNotFoundError, match="holds a vector index, not a collection"):
         BinaryEmbeddings.load(tmp_path / "vectors")
     plain = BinaryEmbeddings(24)
     plain.save(tmp_path / "plain")

@@ -31,7 +31,7 @@ from bitweigh._checks import (
 )
 from bitweigh._embeddings import files
 from bitweigh._embeddings.changing import check_mergeable, with_embeddings, with_merged
-from bitweigh._embeddings.inputs import as_embeddings, as_queries
+from bitweigh._embeddings.inputs import as_embeddings, as_queries, one_query
 from bitweigh._embeddings.quantizing import quantize
 from bitweigh._embeddings.scaling import scales_from
 from bitweigh._embeddings.scoring import (
@@ -50,6 +50,13 @@ from bitweigh._index.filters import Filter
 from bitweigh._index.request import MAX_LIMIT
 from bitweigh._results import Memory, ScoredRangeResult, ScoredResult, others
 from bitweigh._storage import Source, note_text
+from bitweigh._vectors.codes_and_vectors import (
+    kept_vectors,
+    ranks_by_vectors,
+    refuse_k_alone,
+    with_bands,
+    with_note,
+)
 from bitweigh._vectors.compacting import compact
 from bitweigh._vectors.store import check_vectors
 from bitweigh.costs import inner_product
@@ -283,7 +290,8 @@ class BinaryEmbeddings:
             raise TypeError("ids must be those of the embeddings to replace, got None")
         known_ids = as_ids(ids)
         with self._writing:
-            _refuse_unknown(self._state, known_ids)
+            if not (found := self._state.index.contains(known_ids)).all():
+                raise KeyError(int(known_ids[np.argmin(found)]))
             self._state = with_embeddings(self._state, embeddings, known_ids, replacing=True)
 
     def remove(self, ids: ArrayLike, *, on_missing: OnMissing = "error") -> int:
@@ -311,7 +319,8 @@ class BinaryEmbeddings:
         with self._writing:
             index = self._state.index_to_change()
             count = index.remove(ids, on_missing=on_missing)
-            self._state = replace(self._state, index=index)
+            if count:
+                self._state = replace(self._state, index=index)
             return count
 
     def merge(self, other: BinaryEmbeddings, *, on_duplicate: OnDuplicate = "error") -> None:
@@ -407,7 +416,7 @@ class BinaryEmbeddings:
 
         Parameters
         ----------
-        sample_queries : float32 or float64 (nq, dim), optional
+        sample_queries : float (nq, dim), optional
             Queries like those to come, by which bands are chosen.
         k : int, optional
             How many embeddings they are searched for; by default 10.
@@ -423,11 +432,12 @@ class BinaryEmbeddings:
         >>> embeddings.build()
 
         """
+        refuse_k_alone(sample_queries, k)
         costs = None
         if sample_queries is not None:
             n_found = DEFAULT_K if k is None else as_k(k)
             k = n_to_rescore(self._state, n_found, None) or n_found
-            costs = inner_product(as_queries(sample_queries, self.dim))
+            costs = inner_product(as_queries(sample_queries, self.dim, "sample_queries"))
         state = self._state
         before = state.index
         built = state.index_to_change()
@@ -435,9 +445,7 @@ class BinaryEmbeddings:
         if state.vectors is None:
             return
         with self._writing:
-            index = self._state.index.copy()
-            index._state = index._state.with_rebuilt(before._state, built._state)
-            self._state = replace(self._state, index=index)
+            self._state = with_bands(self._state, before, built)
 
     def search(
         self,
@@ -460,8 +468,8 @@ class BinaryEmbeddings:
 
         Parameters
         ----------
-        queries : float32 or float64 (dim,) or (nq, dim)
-            Embeddings as the model returns them, not quantised.
+        queries : float (dim,) or (nq, dim)
+            Embeddings as the model returns them, not quantised; float16, float32 or float64.
         k : int
             Number of results, at least 1.
         rescore_from : int, optional
@@ -528,7 +536,7 @@ class BinaryEmbeddings:
 
         Parameters
         ----------
-        queries : float32 or float64 (dim,) or (nq, dim)
+        queries : float (dim,) or (nq, dim)
             As in `search`.
         min_score : number or (nq,)
             The smallest score to return, not NaN.
@@ -560,7 +568,7 @@ class BinaryEmbeddings:
         checked = as_queries(queries, state.index.n_bits)
         bounds = as_min_scores(min_score, 1 if checked.ndim == 1 else len(checked))
         limit = as_optional_integer(limit, "limit", 0, MAX_LIMIT)
-        by_vectors = _by_vectors(state, by)
+        by_vectors = ranks_by_vectors(state, by, "rescore")
         return scored(state, checked, bounds, by_vectors, signed, limit, limits)
 
     def iterate(
@@ -579,7 +587,7 @@ class BinaryEmbeddings:
 
         Parameters
         ----------
-        query : float32 or float64 (dim,)
+        query : float (dim,)
             One query.
         by
             As in `range_search`.
@@ -601,9 +609,9 @@ class BinaryEmbeddings:
 
         """
         state = self._state
-        checked = _one_query(state, query)
+        checked = one_query(query, state.index.n_bits)
         limits = Limits(allow=allow, deny=deny, filter=filter)
-        if _by_vectors(state, by) and state.vectors is not None:
+        if ranks_by_vectors(state, by, "rescore") and state.vectors is not None:
             return in_order_of_vectors(state, state.vectors, checked, limits)
         return in_order_of_bits(state, checked, limits)
 
@@ -661,13 +669,13 @@ class BinaryEmbeddings:
         single = np.ndim(ids) == 0
         query_ids = as_ids([ids] if single else ids)
         state = self._state
-        state = replace(state, index=state.index.copy())  # which nobody changes meanwhile
         if state.vectors is None:
+            state = replace(state, index=state.index.copy())  # which nobody changes meanwhile
             codes = state.index.codes_of(query_ids)
             queries = 2.0 * np.unpackbits(codes, axis=1, count=state.index.n_bits) - 1.0
         else:
             queries = _vectors_of(state, query_ids).astype(np.float64)
-        n_rescored = n_to_rescore(state, k + extra, rescore_from)
+        n_rescored = n_to_rescore(state, k, rescore_from, extra)
         scores, found = best(state, queries, k + extra, n_rescored, False, limits)
         if extra:
             kept = others(found, query_ids)
@@ -704,7 +712,7 @@ class BinaryEmbeddings:
 
         Parameters
         ----------
-        query : float32 or float64 (dim,)
+        query : float (dim,)
             One query.
         k, rescore_from
             As in `search`: with `rescore`, the search for all `rescore_from` is explained.
@@ -722,7 +730,7 @@ class BinaryEmbeddings:
 
         """
         state = self._state
-        checked = _one_query(state, query)
+        checked = one_query(query, state.index.n_bits)
         k = as_k(k)
         n_found = n_to_rescore(state, k, rescore_from) or k
         return state.index.explain(inner_product(checked), n_found, method=method)
@@ -760,9 +768,10 @@ class BinaryEmbeddings:
         return self._state.index.codes_of(ids)
 
     def vectors_of(self, ids: ArrayLike) -> NDArray[Any]:
-        """Return kept vectors by id, (n, dim): float16 or float32 as kept, "int8" as float32.
+        """Return kept vectors by id, (n, dim), in float16 with that `rescore`, else in float32.
 
-        KeyError names the first id without an embedding.
+        With "int8" they are rounded to steps of 1/127 of the range of each dimension. KeyError
+        names the first id without an embedding.
 
         Examples
         --------
@@ -775,8 +784,6 @@ class BinaryEmbeddings:
 
         """
         state = self._state
-        if state.vectors is None:
-            raise ValueError("only embeddings created with rescore= keep vectors")
         vectors = _vectors_of(state, as_ids(ids))
         return vectors.astype(np.float32) if state.rescore == "int8" else vectors
 
@@ -881,9 +888,10 @@ class BinaryEmbeddings:
         text = note_text(note)
         files.save(state, path, text)
         with self._writing:
-            index = self._state.index_to_change()
-            index._note = text
-            self._state = replace(self._state, index=index)
+            if self._state.vectors is None:
+                self._state.index._note = text
+            else:
+                self._state = with_note(self._state, text)
 
     @classmethod
     def load(
@@ -986,33 +994,7 @@ def _from_index(cls: type[AnyEmbeddings], index: Index, added: dict[str, Any]) -
     return loaded
 
 
-def _one_query(state: EmbeddingsState, query: ArrayLike) -> NDArray[Any]:
-    """A single query, (dim,)."""
-    checked = as_queries(query, state.index.n_bits)
-    if checked.ndim != 1:
-        raise ValueError(f"query must be one query, (dim,), got {checked.shape}")
-    return checked
-
-
-def _by_vectors(state: EmbeddingsState, by: str | None) -> bool:
-    """Whether scores are those of the vectors."""
-    if by is not None:
-        as_choice(by, "by", get_args(By))
-    if by == "vectors" and state.vectors is None:
-        raise ValueError("by='vectors' needs kept vectors: create with rescore=")
-    return state.vectors is not None and by != "codes"
-
-
-def _refuse_unknown(state: EmbeddingsState, ids: Ids) -> None:
-    """Raise KeyError for the first id without an embedding."""
-    found = state.index.contains(ids)
-    if not found.all():
-        raise KeyError(int(ids[np.argmin(found)]))
-
-
 def _vectors_of(state: EmbeddingsState, ids: Ids) -> NDArray[Any]:
     """Kept vectors by id, (n, dim); int8 as float64. KeyError for the first unknown id."""
-    assert state.vectors is not None
-    _refuse_unknown(state, ids)
-    vectors = state.vectors.of(ids)
+    vectors = kept_vectors(state, ids, "rescore")
     return vectors if state.scales is None else vectors * state.scales

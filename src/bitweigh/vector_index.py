@@ -40,9 +40,18 @@ from bitweigh._progress import ProgressBar
 from bitweigh._results import Memory, RangeResult, SearchResult, others
 from bitweigh._storage import note_text
 from bitweigh._vectors import files
-from bitweigh._vectors.adding import check_ids, check_mergeable, with_merged, with_vectors
+from bitweigh._vectors.adding import check_mergeable, with_merged, with_vectors
+from bitweigh._vectors.codes_and_vectors import (
+    check_ids,
+    kept_vectors,
+    n_candidates,
+    ranks_by_vectors,
+    refuse_k_alone,
+    with_bands,
+    with_note,
+)
 from bitweigh._vectors.compacting import compact
-from bitweigh._vectors.hashing import as_queries, cost_blocks
+from bitweigh._vectors.hashing import as_queries, cost_blocks, costs_of, one_query
 from bitweigh._vectors.learning import MAX_DEFAULT_BITS, as_hasher, as_weigher, check_bits, learn
 from bitweigh._vectors.ranking import within
 from bitweigh._vectors.searching import (
@@ -122,6 +131,8 @@ class VectorIndex:
 
     _base_attributes: ClassVar[frozenset[str]]
     """Names of the attributes of every vector index; a derived class may add others."""
+    _pickles_vectors: ClassVar[bool] = False
+    """Whether a pickle has the vectors that are kept: only if there is room for them in memory."""
 
     def __init__(
         self,
@@ -161,8 +172,6 @@ class VectorIndex:
         Index(self._hasher.get_params().get("n_bits", MAX_BITS), **self._options)
         self._state: VectorState | None = None
         self._source: _Source | None = None
-        # Whether a pickle has the vectors that are kept: only if there is room for them in memory.
-        self._pickles_vectors = False
         self._writing = threading.Lock()
         renew_lock_after_fork(self)
 
@@ -387,7 +396,7 @@ class VectorIndex:
             state = self._fitted()
             vectors = as_vectors(X, type(self).__name__, state.hasher.n_features_in_)
             if ids is not None:
-                check_ids(state, ids, len(vectors), expected)
+                check_ids(state.index, ids, len(vectors), expected, "vector")
             if len(vectors):
                 self._replace_state(lambda: with_vectors(state, vectors, ids, progress))
 
@@ -428,7 +437,7 @@ class VectorIndex:
             state = self._fitted()
             check_mergeable(state, added)
             ids = added.index.ids
-            check_ids(state, ids, len(ids), "any" if replacing else "unused")
+            check_ids(state.index, ids, len(ids), "any" if replacing else "unused", "vector")
             if len(ids):
                 self._replace_state(lambda: with_merged(state, added))
 
@@ -470,7 +479,8 @@ class VectorIndex:
             state = self._fitted()
             index = state.index.copy()
             count = index.remove(ids, on_missing=on_missing)
-            self._state = dataclasses.replace(state, index=index)
+            if count:
+                self._state = dataclasses.replace(state, index=index)
             return count
 
     def reset(self) -> None:
@@ -544,21 +554,17 @@ class VectorIndex:
         >>> index.build()
 
         """
+        refuse_k_alone(sample_queries, k)
         sample_costs = None
         if sample_queries is not None:
-            state = self._fitted()
-            n_codes = _n_codes_to_find(state, DEFAULT_K if k is None else as_k(k), None)
-            k, sample_costs = n_codes, self.costs(sample_queries)
+            n_found = DEFAULT_K if k is None else as_k(k)
+            k = n_candidates(self._fitted(), n_found, None, "rerank") or n_found
+            sample_costs = self.costs(sample_queries)
         before = self._fitted().index
         built = before.copy()
         built.build(sample_costs=sample_costs, k=k, rebuild=rebuild, threads=threads)
         with self._writing:
-            state = self._fitted()
-            codes = state.index._state.with_rebuilt(before._state, built._state)
-            if codes is not state.index._state:
-                index = state.index.copy()
-                index._state = codes
-                self._state = dataclasses.replace(state, index=index)
+            self._state = with_bands(self._fitted(), before, built)
 
     def search(
         self,
@@ -612,7 +618,7 @@ class VectorIndex:
         state = self._fitted()
         queries, single = as_queries(state, Q)
         k = as_k(k)
-        n_codes = _n_codes_to_find(state, k, rerank_from)
+        n_codes = n_candidates(state, k, rerank_from, "rerank") or k
         options = Options(as_filter(allow, deny, filter), threads, deadline)
         with ProgressBar("searching", len(queries), unit="queries", shown=progress) as bar:
             distances, ids = nearest_vectors(state, queries, k, n_codes, options, bar)
@@ -631,9 +637,10 @@ class VectorIndex:
         filter: Filter | None = None,  # noqa: A002
         timeout: float | None = None,
     ) -> SearchResult:
-        """Find the k vectors nearest to vectors of the index, which must keep them (`rerank`).
+        """Find the k vectors nearest to vectors of the index.
 
-        Without `rerank`, ``index.index.search_by_id`` finds the nearest codes of a code.
+        Without `rerank` there are only codes: the answer is that of `Index.search_by_id`, by the
+        number of bits that differ.
 
         Parameters
         ----------
@@ -672,10 +679,19 @@ class VectorIndex:
         k = as_integer(k, "k", 1, MAX_K - extra)
         single = np.ndim(ids) == 0
         query_ids = as_ids([ids] if single else ids)
-        queries = _kept_vectors(state, query_ids)
-        if rerank_from is not None:
-            rerank_from = as_integer(rerank_from, "rerank_from", k, 2**32 - 1) + extra
-        n_codes = _n_codes_to_find(state, k + extra, rerank_from)
+        n_codes = n_candidates(state, k, rerank_from, "rerank", extra)
+        if n_codes == 0:
+            return state.index.search_by_id(
+                ids,
+                k,
+                include_self=include_self,
+                threads=threads,
+                allow=allow,
+                deny=deny,
+                filter=filter,
+                timeout=timeout,
+            )
+        queries = kept_vectors(state, query_ids, "rerank")
         options = Options(as_filter(allow, deny, filter), threads, deadline)
         with ProgressBar("searching", shown=False) as bar:
             distances, found = nearest_vectors(state, queries, k + extra, n_codes, options, bar)
@@ -738,11 +754,11 @@ class VectorIndex:
         queries, _ = as_queries(state, Q)
         radii = as_radii(radius, len(queries))
         limit = as_optional_integer(limit, "limit", 0, MAX_LIMIT)
-        vectors = _vectors_to_rank_by(state, by)
+        by_vectors = ranks_by_vectors(state, by, "rerank")
         options = Options(as_filter(allow, deny, filter), threads, deadline)
-        if vectors is None:
-            return codes_in_range(state, queries, radii, limit, options)
-        return within(state, vectors, queries, radii, limit, *options)
+        if by_vectors and state.vectors is not None:
+            return within(state, state.vectors, queries, radii, limit, *options)
+        return codes_in_range(state, queries, radii, limit, options)
 
     def iterate(
         self,
@@ -783,12 +799,11 @@ class VectorIndex:
 
         """
         state = self._fitted()
-        query = _one_query(state, q)
-        vectors = _vectors_to_rank_by(state, by)
+        row = one_query(state, q)
         id_filter = as_filter(allow, deny, filter)
-        if vectors is None:
-            return codes_in_order(state, query, id_filter)
-        return vectors_in_order(state, vectors, query, id_filter)
+        if ranks_by_vectors(state, by, "rerank") and state.vectors is not None:
+            return vectors_in_order(state, state.vectors, row, id_filter)
+        return codes_in_order(state, row, id_filter)
 
     def filter(self, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None) -> Filter:
         """Create a filter for many searches: only these vectors, or all but these.
@@ -865,10 +880,10 @@ class VectorIndex:
 
         """
         state = self._fitted()
-        query = _one_query(state, q)
-        n_codes = _n_codes_to_find(state, as_k(k), rerank_from)
-        ((_, _, costs),) = cost_blocks(state, query)
-        return state.index.explain(costs[0], n_codes, method=method)
+        row = one_query(state, q)
+        k = as_k(k)
+        n_codes = n_candidates(state, k, rerank_from, "rerank") or k
+        return state.index.explain(costs_of(state, row)[0], n_codes, method=method)
 
     def contributions(self, q: ArrayLike, ids: ArrayLike) -> NDArray[np.float64]:
         """What each bit of the codes of these ids pays for one query, float64 (n, n_bits).
@@ -886,8 +901,7 @@ class VectorIndex:
 
         """
         state = self._fitted()
-        ((_, _, costs),) = cost_blocks(state, _one_query(state, q))
-        return state.index.contributions(costs[0], ids)
+        return state.index.contributions(costs_of(state, one_query(state, q))[0], ids)
 
     def codes_of(self, ids: ArrayLike) -> Codes:
         """Return codes by id, uint8 (n, n_bytes).
@@ -937,7 +951,7 @@ class VectorIndex:
         array([[0., 0., 1., 0.]], dtype=float16)
 
         """
-        return _kept_vectors(self._fitted(), as_ids(ids))
+        return kept_vectors(self._fitted(), as_ids(ids), "rerank")
 
     def memory(self) -> Memory:
         """Count the bytes that the codes take, by part; see `Index.memory`.
@@ -1012,10 +1026,7 @@ class VectorIndex:
         text = note_text(note)
         files.save(state, path, text)
         with self._writing:
-            state = self._fitted()
-            index = state.index.copy()
-            index._note = text
-            self._state = dataclasses.replace(state, index=index)
+            self._state = with_note(self._fitted(), text)
 
     @classmethod
     def load(
@@ -1064,7 +1075,9 @@ class VectorIndex:
         as_choice(build, "build", get_args(BuildMode))
         state, source = files.load(path, mmap, (not mmap) if verify is None else verify, build)
         options = state.index._policy.band_options
-        index = cls(
+        index = cls.__new__(cls)  # a derived class may take other arguments
+        VectorIndex.__init__(
+            index,
             hasher=state.hasher,
             weigher=state.weigher,
             metric=state.metric,
@@ -1119,9 +1132,8 @@ class VectorIndex:
         """Return a copy, with deep copies of the attributes that a derived class has added."""
         other = self.copy()
         memo[id(self)] = other
-        for name, value in vars(self).items():
-            if name not in self._base_attributes:
-                setattr(other, name, copy.deepcopy(value, memo))
+        for name, value in self._added_attributes().items():
+            setattr(other, name, copy.deepcopy(value, memo))
         return other
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
@@ -1131,8 +1143,8 @@ class VectorIndex:
         """
         source, state = self._source, self._state
         if source is not None and state is source.state and source.is_still_there():
-            build = self._options["build"]
-            return _from_source, (type(self), str(source.folder), source.checksum, build)
+            build, added = self._options["build"], self._added_attributes()
+            return _from_source, (type(self), str(source.folder), source.checksum, build, added)
         attributes = {**vars(self)}
         del attributes["_writing"], attributes["_source"]
         if self._rerank is None or state is None or state.vectors is None:
@@ -1152,6 +1164,12 @@ class VectorIndex:
 
     def _publish(self, state: VectorState) -> None:
         self._state = state
+
+    def _added_attributes(self) -> dict[str, Any]:
+        """Attributes that a derived class has added."""
+        return {
+            name: value for name, value in vars(self).items() if name not in self._base_attributes
+        }
 
     def _fitted(self) -> VectorState:
         """The current state; raises if the index is not fitted."""
@@ -1186,11 +1204,12 @@ class _Source(NamedTuple):
 
 
 def _from_source(
-    cls: type[AnyVectorIndex], folder: str, checksum: str, build: BuildMode
+    cls: type[AnyVectorIndex], folder: str, checksum: str, build: BuildMode, added: dict[str, Any]
 ) -> AnyVectorIndex:
     index = cls.load(folder, mmap=True, build=build)
     if index._source is None or index._source.checksum != checksum:
         raise ValueError(f"{folder} has another index than when this one was pickled")
+    vars(index).update(added)
     return index
 
 
@@ -1206,46 +1225,6 @@ def _from_attributes(
         index._state = dataclasses.replace(state, vectors=vectors)
     renew_lock_after_fork(index)
     return index
-
-
-def _one_query(state: VectorState, q: ArrayLike) -> NDArray[Any]:
-    """A single query, (1, n_features)."""
-    queries, single = as_queries(state, q)
-    if not single:
-        raise ValueError(f"q must be one query, (n_features,), got {queries.shape}")
-    return queries
-
-
-def _kept_vectors(state: VectorState, ids: Ids) -> NDArray[Any]:
-    """The vectors of these ids, (n, n_features)."""
-    if state.vectors is None:
-        raise ValueError("only an index that is created with rerank= keeps vectors")
-    found = state.index.contains(ids)
-    if not found.all():
-        raise KeyError(int(ids[np.argmin(found)]))
-    return state.vectors.of(ids)
-
-
-def _vectors_to_rank_by(state: VectorState, by: object) -> Vectors | None:
-    """The vectors if distances are those of vectors, None if those of codes."""
-    if by is not None:
-        as_choice(by, "by", get_args(By))
-    if by == "vectors" and state.vectors is None:
-        raise ValueError("by='vectors' needs an index that keeps vectors, created with rerank=")
-    return None if by == "codes" else state.vectors
-
-
-def _n_codes_to_find(state: VectorState, k: int, rerank_from: object) -> int:
-    """The number of nearest codes to search for."""
-    if state.vectors is None:
-        if rerank_from is not None:
-            raise ValueError("rerank_from needs an index that keeps vectors, created with rerank=")
-        return k
-    if rerank_from is None:
-        n_codes = max(10 * k, 100)
-    else:
-        n_codes = as_integer(rerank_from, "rerank_from", k, 2**32)
-    return max(1, min(n_codes, len(state.index)))
 
 
 VectorIndex._base_attributes = frozenset(vars(VectorIndex()))

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh._checks import as_ids, check_distinct, id_in_use_error
+from bitweigh._checks import as_ids
 from bitweigh._embeddings.inputs import as_embeddings, as_packed, float_blocks, sign_codes
 from bitweigh._embeddings.scaling import MIN_ROWS, rounded_blocks, scales_of
 from bitweigh._embeddings.state import EmbeddingsState, no_vectors
+from bitweigh._vectors.codes_and_vectors import check_ids
 from bitweigh._vectors.store import blocks_of
 from bitweigh.typing import Codes, Ids
 
@@ -33,7 +34,9 @@ def with_embeddings(
         state.index.add(codes, ids, on_duplicate="replace" if replacing else "error")  # type: ignore[arg-type]
         return state
     floats = as_embeddings(embeddings, dim)
-    new_ids = None if ids is None else _as_new_ids(state, ids, len(floats), replacing)
+    new_ids = None if ids is None else as_ids(ids)
+    if new_ids is not None:
+        check_ids(state.index, new_ids, len(floats), "any" if replacing else "unused", "embedding")
     if len(floats) == 0:
         return state
     codes = sign_codes(floats)
@@ -48,7 +51,7 @@ def with_merged(
         state.index.merge(other.index, on_duplicate="replace" if replacing else "error")
         return state
     ids = other.index.ids
-    _as_new_ids(state, ids, len(ids), replacing)
+    check_ids(state.index, ids, len(ids), "any" if replacing else "unused", "embedding")
     if state.scales is None and other.scales is not None:
         state = _with_scales(state, other.scales, other.calibrated)
     if len(ids) == 0:
@@ -72,18 +75,6 @@ def check_mergeable(state: EmbeddingsState, other: EmbeddingsState) -> None:
         raise ValueError(
             "other has int8 vectors of other ranges: create both with the same calibration="
         )
-
-
-def _as_new_ids(state: EmbeddingsState, ids: object, n: int, replacing: bool) -> Ids:
-    """Ids for n new embeddings, distinct and, unless `replacing`, not in use."""
-    new_ids = as_ids(ids)
-    if len(new_ids) != n:
-        raise ValueError(f"ids must have shape ({n},), one for each embedding, got {new_ids.shape}")
-    check_distinct(new_ids)
-    used = state.index.contains(new_ids)
-    if used.any() and not replacing:
-        raise id_in_use_error(new_ids, used, "embedding")
-    return new_ids
 
 
 def _with_floats(

@@ -40,7 +40,7 @@ def load(
 
     Raises CorruptFileError if the folder is damaged, and ValueError for codes of another bit order.
     """
-    if _storage.folder_kind(path) == "embeddings":
+    if _storage.folder_kind(path) != "index":  # for another kind this raises
         content, source, vectors_path = embedding_files.load(path, mapped, verify)
         index = Index._of(content.codes, source, build)
         vectors = _vectors_of(content, vectors_path, mapped)

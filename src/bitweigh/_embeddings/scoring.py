@@ -19,6 +19,7 @@ from bitweigh._index.filters import Filter, as_filter, ids_among
 from bitweigh._index.request import in_order, search_options
 from bitweigh._index.request import within as codes_within
 from bitweigh._results import RangeResult, ScoredRangeResult, ScoredResult
+from bitweigh._vectors.codes_and_vectors import n_candidates
 from bitweigh._vectors.ranking import all_within, rank
 from bitweigh._vectors.store import Vectors
 from bitweigh.costs import inner_product
@@ -41,18 +42,18 @@ class Limits(NamedTuple):
     deadline: _core.Deadline | None = None
 
 
-def n_to_rescore(state: EmbeddingsState, k: int, rescore_from: object) -> int:
-    """The number of embeddings to rescore, found by their bits; 0 to rank by bits alone."""
-    if state.vectors is None:
-        if rescore_from is not None:
-            raise ValueError("rescore_from needs kept vectors: create with rescore=")
+def n_to_rescore(state: EmbeddingsState, k: int, rescore_from: object, extra: int = 0) -> int:
+    """The number of embeddings to rescore, found by their bits; 0 to rank by bits alone.
+
+    `extra` as in `n_candidates`.
+    """
+    if (
+        state.vectors is not None
+        and rescore_from is not None
+        and as_integer(rescore_from, "rescore_from", 0, 2**32) == 0
+    ):
         return 0
-    if rescore_from is None:
-        rescore_from = max(10 * k, 100)
-    elif as_integer(rescore_from, "rescore_from", 0, 2**32) == 0:
-        return 0
-    wanted = as_integer(rescore_from, "rescore_from", k, 2**32)
-    return max(1, min(wanted, len(state.index)))
+    return n_candidates(state, k, rescore_from, "rescore", extra)
 
 
 def best(
