@@ -464,7 +464,8 @@ class BinaryEmbeddings:
 
         Without `rescore` the product is that with the bits, and the answer is exact. With `rescore`
         it is that with the kept vectors, for the `rescore_from` embeddings that are best by their
-        bits.
+        bits. Their number grows with k by default, so the answer for a smaller k need not be the
+        beginning of that for a larger one; with the same `rescore_from` it is.
 
         Parameters
         ----------

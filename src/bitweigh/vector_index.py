@@ -110,7 +110,8 @@ class VectorIndex:
     metric : "euclidean" or "cosine"
         With "cosine" all vectors are divided by their length; zero vectors are refused.
     rerank : "float16" or "float32", optional
-        Keep the vectors, rounded to this dtype, and rank candidates by true distance.
+        Keep the vectors, rounded to this dtype, and rank candidates by true distance. There is no
+        "int8" as for `BinaryEmbeddings`.
     seed : int
         Random seed of the choice of rows to learn from, and of a hasher or weigher given by name.
     bands, band_bits, memory_limit, build
@@ -581,6 +582,9 @@ class VectorIndex:
     ) -> SearchResult:
         """Find the k nearest vectors, by their codes and, with `rerank`, by true distance.
 
+        With `rerank` the number of candidates grows with k by default, so the answer for a smaller
+        k need not be the beginning of that for a larger one; with the same `rerank_from` it is.
+
         Parameters
         ----------
         Q : real numbers (n_features,) or (nq, n_features)
@@ -589,7 +593,8 @@ class VectorIndex:
             Number of neighbours, at least 1.
         rerank_from : int, optional
             With `rerank`: number of nearest codes to rank by true distance, at least k; by default
-            ``max(10 * k, 100)``.
+            ``max(10 * k, 100)``. For an answer by codes alone, search ``index.index`` with
+            ``index.costs(Q)``.
         threads, allow, deny, filter, timeout
             As in `Index.search`. Queries are hashed in blocks; the time is checked after each, and
             all the time during the search and the ranking.

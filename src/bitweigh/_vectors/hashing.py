@@ -28,6 +28,10 @@ def one_query(state: VectorState, q: object) -> NDArray[np.float64]:
     queries, single = as_queries(state, q, "q")
     if not single:
         raise ValueError(f"q must be one query, (n_features,), got {queries.shape}")
+    finite = np.isfinite(queries[0])
+    if not finite.all():
+        place = int(np.argmin(finite))
+        raise ValueError(f"q must be finite, got {queries[0, place]} at q[{place}]")
     ((_, row),) = row_blocks(state, queries, "q")
     return row
 
