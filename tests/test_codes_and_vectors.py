@@ -89,6 +89,21 @@ def test_what_changes_nothing_leaves_a_mapped_index_that_can_be_pickled(mapped: 
     assert len(pickle.dumps(mapped)) < 1000
 
 
+def test_a_copy_of_a_changed_mapped_index_still_checks_the_files(
+    mapped: Any, tmp_path: Path
+) -> None:
+    mapped.remove([0])
+    copied = mapped.copy()
+    copied.verify()
+    (path,) = tmp_path.glob("vectors-*.npy")
+    raw = bytearray(path.read_bytes())
+    raw[-4] ^= 1
+    path.write_bytes(raw)
+    for each in (mapped, copied):
+        with pytest.raises(bitweigh.CorruptFileError, match="vectors"):
+            each.verify()
+
+
 def test_neighbours_by_id_need_no_candidate_more_than_asked_for(index: Any) -> None:
     found = index.search_by_id(7, k=5, **from_argument(index, 5))
     vector = index.vectors_of([7])[0].astype(np.float64)

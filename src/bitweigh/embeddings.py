@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,8 +49,11 @@ from bitweigh._index.explain import Explanation
 from bitweigh._index.filters import Filter
 from bitweigh._index.request import MAX_LIMIT
 from bitweigh._results import Memory, ScoredRangeResult, ScoredResult, others
-from bitweigh._storage import Source, note_text
+from bitweigh._storage import note_text
 from bitweigh._vectors.codes_and_vectors import (
+    MappedFrom,
+    added_attributes,
+    copied,
     kept_vectors,
     ranks_by_vectors,
     refuse_k_alone,
@@ -153,7 +156,7 @@ class BinaryEmbeddings:
         calibrated = scales is not None
         self._start(EmbeddingsState(index, rescore, vectors, scales, calibrated))
 
-    def _start(self, state: EmbeddingsState, source: _Source | None = None) -> None:
+    def _start(self, state: EmbeddingsState, source: MappedFrom | None = None) -> None:
         """Set the attributes that every collection has."""
         self._state = state
         self._source = source
@@ -848,12 +851,10 @@ class BinaryEmbeddings:
 
         """
         state, source = self._state, self._source
-        vectors = None if state.vectors is None else state.vectors.shared()
-        copied = replace(state, index=state.index.copy(), vectors=vectors)
+        copied_state = copied(state)
         other = type(self).__new__(type(self))
         vars(other).update(vars(self))
-        unchanged = source is not None and source.state is state
-        other._start(copied, _Source(source.files, copied) if source and unchanged else None)
+        other._start(copied_state, None if source is None else source.copied(state, copied_state))
         return other
 
     def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
@@ -925,7 +926,7 @@ class BinaryEmbeddings:
         as_choice(build, "build", get_args(BuildMode))
         state, source = files.load(path, mmap, (not mmap) if verify is None else verify, build)
         loaded = cls.__new__(cls)
-        loaded._start(state, _Source(source, state) if mmap else None)
+        loaded._start(state, MappedFrom(source, state) if mmap else None)
         return loaded
 
     def __copy__(self) -> Self:
@@ -936,7 +937,7 @@ class BinaryEmbeddings:
         """Return a copy, with deep copies of the attributes that a derived class has added."""
         other = self.copy()
         memo[id(self)] = other
-        for name, value in self._added_attributes().items():
+        for name, value in added_attributes(self, self._base_attributes).items():
             setattr(other, name, copy.deepcopy(value, memo))
         return other
 
@@ -946,7 +947,7 @@ class BinaryEmbeddings:
         Raises TypeError for others: vectors that are kept may be larger than memory.
         """
         source, state = self._source, self._state
-        added = self._added_attributes()
+        added = added_attributes(self, self._base_attributes)
         if state.vectors is None:
             return _from_index, (type(self), state.index, added)
         if source is not None and source.state is state and source.files.is_still_there():
@@ -961,21 +962,8 @@ class BinaryEmbeddings:
     def _publish(self, state: EmbeddingsState) -> None:
         self._state = state
 
-    def _added_attributes(self) -> dict[str, Any]:
-        """Attributes that a derived class has added."""
-        return {
-            name: value for name, value in vars(self).items() if name not in self._base_attributes
-        }
-
 
 BinaryEmbeddings._base_attributes = frozenset(vars(BinaryEmbeddings(1)))
-
-
-class _Source(NamedTuple):
-    """The folder that a collection is mapped from, and the state that was mapped."""
-
-    files: Source
-    state: EmbeddingsState
 
 
 def _from_source(

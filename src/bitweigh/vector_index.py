@@ -12,8 +12,7 @@ import dataclasses
 import os
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,7 +41,10 @@ from bitweigh._storage import note_text
 from bitweigh._vectors import files
 from bitweigh._vectors.adding import check_mergeable, with_merged, with_vectors
 from bitweigh._vectors.codes_and_vectors import (
+    MappedFrom,
+    added_attributes,
     check_ids,
+    copied,
     kept_vectors,
     n_candidates,
     ranks_by_vectors,
@@ -63,7 +65,6 @@ from bitweigh._vectors.searching import (
 )
 from bitweigh._vectors.state import VectorState
 from bitweigh._vectors.store import Vectors, check_vectors
-from bitweigh.errors import CorruptFileError
 from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._estimator import not_fitted_error
 from bitweigh.hashers._vectors import as_vectors
@@ -172,7 +173,7 @@ class VectorIndex:
         # Raises for options that no index would accept. The bits of "sign" are not known yet.
         Index(self._hasher.get_params().get("n_bits", MAX_BITS), **self._options)
         self._state: VectorState | None = None
-        self._source: _Source | None = None
+        self._source: MappedFrom | None = None
         self._writing = threading.Lock()
         renew_lock_after_fork(self)
 
@@ -1000,7 +1001,7 @@ class VectorIndex:
         if state.vectors is not None:
             check_vectors(state.vectors, state.index.ids)
         if self._source is not None and self._source.state.vectors is state.vectors:
-            files.check_files(self._source.folder)
+            files.check_files(self._source.files.folder)
 
     def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Save everything to a folder, atomically: if this fails, it keeps its old contents.
@@ -1095,7 +1096,7 @@ class VectorIndex:
         )
         index._state = state
         if mmap:
-            index._source = _Source(source.folder, source.checksum, state)
+            index._source = MappedFrom(source, state)
         return index
 
     def copy(self) -> Self:
@@ -1121,8 +1122,7 @@ class VectorIndex:
         vars(other).update(vars(self))
         state, source = self._state, self._source
         if state is not None:
-            shared = None if state.vectors is None else state.vectors.shared()
-            other._state = dataclasses.replace(state, index=state.index.copy(), vectors=shared)
+            other._state = copied(state)
             if source is not None:
                 other._source = source.copied(state, other._state)
         other._writing = threading.Lock()
@@ -1137,7 +1137,7 @@ class VectorIndex:
         """Return a copy, with deep copies of the attributes that a derived class has added."""
         other = self.copy()
         memo[id(self)] = other
-        for name, value in self._added_attributes().items():
+        for name, value in added_attributes(self, self._base_attributes).items():
             setattr(other, name, copy.deepcopy(value, memo))
         return other
 
@@ -1147,9 +1147,10 @@ class VectorIndex:
         Raises TypeError for others: vectors that are kept may be larger than memory.
         """
         source, state = self._source, self._state
-        if source is not None and state is source.state and source.is_still_there():
-            build, added = self._options["build"], self._added_attributes()
-            return _from_source, (type(self), str(source.folder), source.checksum, build, added)
+        if source is not None and state is source.state and files.is_still_there(source.files):
+            folder, checksum = source.files.folder, source.files.checksum
+            build, added = self._options["build"], added_attributes(self, self._base_attributes)
+            return _from_source, (type(self), str(folder), checksum, build, added)
         attributes = {**vars(self)}
         del attributes["_writing"], attributes["_source"]
         if self._rerank is None or state is None or state.vectors is None:
@@ -1170,12 +1171,6 @@ class VectorIndex:
     def _publish(self, state: VectorState) -> None:
         self._state = state
 
-    def _added_attributes(self) -> dict[str, Any]:
-        """Attributes that a derived class has added."""
-        return {
-            name: value for name, value in vars(self).items() if name not in self._base_attributes
-        }
-
     def _fitted(self) -> VectorState:
         """The current state; raises if the index is not fitted."""
         state = self._state
@@ -1184,35 +1179,11 @@ class VectorIndex:
         return state
 
 
-class _Source(NamedTuple):
-    """The folder that an index is mapped from."""
-
-    folder: Path
-    checksum: str
-    state: VectorState
-    """The state that was mapped."""
-
-    def is_still_there(self) -> bool:
-        """Whether the folder still holds the same index."""
-        try:
-            return files.checksum(self.folder) == self.checksum
-        except (OSError, CorruptFileError):
-            return False
-
-    def copied(self, state: VectorState, copied_state: VectorState) -> _Source:
-        """The source of a copy of an index with this state."""
-        if state is self.state:
-            return self._replace(state=copied_state)
-        if state.vectors is not self.state.vectors:
-            return self
-        return self._replace(state=dataclasses.replace(self.state, vectors=copied_state.vectors))
-
-
 def _from_source(
     cls: type[AnyVectorIndex], folder: str, checksum: str, build: BuildMode, added: dict[str, Any]
 ) -> AnyVectorIndex:
     index = cls.load(folder, mmap=True, build=build)
-    if index._source is None or index._source.checksum != checksum:
+    if index._source is None or index._source.files.checksum != checksum:
         raise ValueError(f"{folder} has another index than when this one was pickled")
     vars(index).update(added)
     return index

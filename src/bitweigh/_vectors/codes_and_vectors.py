@@ -7,20 +7,24 @@ belong to them.
 from __future__ import annotations
 
 from dataclasses import Field, replace
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh._checks import as_choice, as_integer, check_distinct, id_in_use_error
+from bitweigh._storage import Source
 from bitweigh._vectors.store import Vectors
 from bitweigh.index import Index
 from bitweigh.typing import By, Ids
 
 __all__ = [
     "AnyState",
+    "MappedFrom",
     "StateWithVectors",
+    "added_attributes",
     "check_ids",
+    "copied",
     "kept_vectors",
     "n_candidates",
     "ranks_by_vectors",
@@ -45,6 +49,33 @@ class StateWithVectors(Protocol):
 
 
 AnyState = TypeVar("AnyState", bound=StateWithVectors)
+
+
+class MappedFrom(NamedTuple):
+    """The folder that a state was mapped from."""
+
+    files: Source
+    state: StateWithVectors
+
+    def copied(self, state: StateWithVectors, copied_state: StateWithVectors) -> MappedFrom:
+        """The same for a copy of an index, which has `copied_state` in place of `state`."""
+        if state is self.state:
+            return self._replace(state=copied_state)
+        if state.vectors is not self.state.vectors:
+            return self
+        # The vectors of the copy are still those of the folder.
+        return self._replace(state=replace(self.state, vectors=copied_state.vectors))
+
+
+def copied(state: AnyState) -> AnyState:
+    """A state for another index, which may be changed without changing this one."""
+    vectors = None if state.vectors is None else state.vectors.shared()
+    return replace(state, index=state.index.copy(), vectors=vectors)
+
+
+def added_attributes(index: object, base_attributes: frozenset[str]) -> dict[str, Any]:
+    """Attributes of an object that a derived class has added."""
+    return {name: value for name, value in vars(index).items() if name not in base_attributes}
 
 
 def check_ids(
