@@ -283,6 +283,7 @@ void sort_found(double* distances, Id* ids, const std::int64_t* ends, std::size_
         const auto first = static_cast<std::size_t>(ends[q]);
         const auto n = static_cast<std::size_t>(ends[q + 1]) - first;
         found.clear();
+        found.reserve(n);  // a growing vector would copy millions of entries between two checks
         visit_in_steps(n, &checkpoint, [&](std::size_t i) {
             found.push_back({distances[first + i], ids[first + i]});
         });

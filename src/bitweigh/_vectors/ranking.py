@@ -30,8 +30,8 @@ RankingMetric: TypeAlias = Metric | Literal["inner_product"]
 _BLOCK_QUERIES = 256
 # Distances computed at a time when all vectors are read: 32 MB of float64.
 _BLOCK_DISTANCES = 2**22
-# The same for a call with a deadline: NumPy takes about a millisecond for them.
-_DEADLINE_BLOCK_DISTANCES = 2**18
+# The same for a call with a deadline: NumPy takes less than a millisecond for them.
+_DEADLINE_BLOCK_DISTANCES = 2**16
 
 
 def rank(
