@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from embedding_cases import rescored, scales_by_hand, scores_by_hand, some_embeddings
@@ -95,3 +97,19 @@ def test_int8_refuses_numbers_that_float32_cannot_hold(n: int) -> None:
         rescored(large)
     with pytest.raises(ValueError, match="calibration must fit in float32"):
         BinaryEmbeddings(24, rescore="int8", calibration=large)
+
+
+def test_scales_come_from_all_embeddings_that_there_are_by_then() -> None:
+    embeddings = BinaryEmbeddings(24, rescore="int8")
+    embeddings.add(X[:60] * 50)
+    embeddings.add(X[60:])
+    first = X[:60] * 50
+    assert np.abs(embeddings.vectors_of(range(60)) - first).max() <= np.abs(first).max() / 253
+
+
+def test_resetting_keeps_the_ranges_of_a_folder(tmp_path: Path) -> None:
+    BinaryEmbeddings(24, rescore="int8", calibration=X).save(tmp_path)
+    loaded = BinaryEmbeddings.load(tmp_path)
+    loaded.reset()
+    with pytest.warns(UserWarning, match="clipped"):
+        loaded.add(X * 100)
