@@ -84,6 +84,8 @@ def kinds(rows: int, cpus: int, seed: int = 0) -> dict[str, Kind]:
     vectors = rng.standard_normal((rows // 20, 64)).astype(np.float32)
     reranked = bitweigh.VectorIndex(n_bits=64, hasher="lsh", rerank="float32").fit(vectors[:1000])
     reranked.add(vectors)
+    narrow = bitweigh.VectorIndex(n_bits=4, hasher="lsh", rerank="float32").fit(vectors[:, :4])
+    narrow.add(rng.standard_normal((rows, 4)))
     by_one_thread: dict[str, Search] = {
         "256 queries, k = 10": lambda t: index.search(costs, 10, threads=1, timeout=t),
         "256 queries, scanned": lambda t: index.search(
@@ -110,6 +112,9 @@ def kinds(rows: int, cpus: int, seed: int = 0) -> dict[str, Kind]:
         ),
         "vectors within a radius": lambda t: reranked.range_search(
             vectors[:16], 8.0, threads=1, timeout=t
+        ),
+        "every vector within a radius": lambda t: narrow.range_search(
+            vectors[0, :4], np.inf, threads=1, timeout=t
         ),
     }
     found = {name: Kind(search, cpus) for name, search in by_one_thread.items()}

@@ -25,11 +25,9 @@ def rescored(x: np.ndarray, rescore: Any = "int8", **options: Any) -> BinaryEmbe
     return embeddings
 
 
-def scales_by_hand(x: np.ndarray, per_dimension: bool) -> np.ndarray:
-    """Return 1/127 of the largest absolute value, of each dimension or of all."""
+def scales_by_hand(x: np.ndarray) -> np.ndarray:
+    """Return 1/127 of the largest absolute value of each dimension, or of all if that is 0."""
     largest = np.abs(x.astype(np.float64)).max(axis=0)
-    if not per_dimension:
-        largest[:] = largest.max()
     largest[largest == 0] = largest.max()
     return np.where(largest == 0, 1.0, largest / 127)
 

@@ -249,9 +249,9 @@ def test_set_bits_beyond_the_last_dimension_are_refused_in_either_layout() -> No
 @pytest.mark.parametrize(
     ("queries", "error", "message"),
     [
-        (np.zeros((2, 16), np.float16), TypeError, r"got float16; .*astype\(np\.float32\)"),
+        (np.zeros((2, 16), ">f4"), TypeError, r"got >f4; .*astype\(np\.float32\)"),
         (np.zeros((2, 2), np.uint8), TypeError, "got uint8; pass queries as the model returns"),
-        (np.zeros((2, 16), np.int64), TypeError, "must be float32 or float64, got int64$"),
+        (np.zeros((2, 16), np.int64), TypeError, "must be float16, float32 or float64, got int64$"),
         (np.zeros((2, 15)), ValueError, r"shape \(16,\) or \(nq, 16\), got \(2, 15\)"),
         (np.zeros((2, 2, 16)), ValueError, r"got \(2, 2, 16\)"),
         (np.array([[0.0] * 16, [0.0] * 15 + [np.nan]]), ValueError, r"got nan at queries\[1, 15\]"),

@@ -55,6 +55,18 @@ def test_an_empty_collection_keeps_its_calibration(calibration: Any, tmp_path: P
     assert same_bytes(loaded.search(QUERIES, 5), rescored(X).search(QUERIES, 5))
 
 
+@pytest.mark.parametrize("mmap", [False, True])
+def test_embeddings_too_few_for_int8_are_saved_and_loaded_as_floats(
+    mmap: bool, tmp_path: Path
+) -> None:
+    rescored(X[:99]).save(tmp_path)
+    loaded = BinaryEmbeddings.load(tmp_path, mmap=mmap)
+    loaded.verify()
+    assert loaded.vectors_of(range(99)).tobytes() == X[:99].tobytes()
+    loaded.add(X[99:])
+    assert same_bytes(loaded.search(QUERIES, 9), rescored(X).search(QUERIES, 9))
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_wherever_a_save_stops_the_folder_has_the_old_embeddings_or_the_new(
     clean: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -105,7 +117,7 @@ def test_each_class_refuses_the_folders_of_the_others(saved: Path, tmp_path: Pat
         bitweigh.VectorIndex.load(saved)
     vectors = bitweigh.VectorIndex(n_bits=8, hasher="lsh").fit(X)
     vectors.save(tmp_path / "vectors")
-    with pytest.raises(FileNotFoundError, match="holds a vector index, not an index"):
+    with pytest.raises(FileNotFoundError, match="holds a vector index, not a collection"):
         BinaryEmbeddings.load(tmp_path / "vectors")
     plain = BinaryEmbeddings(24)
     plain.save(tmp_path / "plain")
@@ -156,9 +168,9 @@ def test_a_missing_or_short_file_is_reported(kind: str, saved: Path, tmp_path: P
     [
         ({"rescore": "float64"}, "attachments.rescore must be 'int8' or"),
         ({"rescore": None}, "attachments.rescore must be"),
-        ({"rescore": "float32"}, "attachments.scales must be there for int8, and only for that"),
-        ({"rescore": "float32", "scales": None}, "attachments.rescore must be the dtype of"),
-        ({"scales": None}, "attachments.scales must be there for int8"),
+        ({"rescore": "float32"}, "attachments.scales must be null unless rescore is 'int8'"),
+        ({"rescore": "float32", "scales": None}, "attachments.vectors must .* a file of float32"),
+        ({"scales": None}, "attachments.vectors must be the name of a file of float32"),
         ({"rows": 149}, r"with shape \[149, 24\]"),
         ({"rows": 0}, "its vectors and codes do not fit each other"),
         ({"vectors": None}, "attachments.vectors must be the name of such a file"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 import subprocess
 import sys
 import tracemalloc
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from bitweigh import _blas
 from bitweigh._blas import one_blas_thread
 from bitweigh.hashers import ITQ, LSH, Sign
 from bitweigh.hashers import _estimator as estimator
@@ -314,12 +318,65 @@ def test_itq_learns_without_threadpoolctl(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose(ITQ(8, n_rounds=3).fit(rows).projection_, expected, atol=1e-6)
 
 
-def test_blas_has_its_threads_back_when_the_last_fit_is_done() -> None:
-    def blas_threads() -> list[int]:
-        return [
-            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
-        ]
+def test_an_error_without_threadpoolctl_is_about_itself_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    with pytest.raises(ZeroDivisionError) as caught, one_blas_thread():
+        _ = 1 / 0
+    assert caught.value.__context__ is None
 
+
+def blas_threads() -> list[int]:
+    return [
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    ]
+
+
+def result_in_child(work: Callable[[], bool]) -> bool:
+    """Return whether `work` returns true in a forked process, within a minute."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # for forks beside threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        ok = False
+        try:
+            ok = work()
+        finally:
+            os._exit(0 if ok else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_forked_during_a_fit_has_its_own_limit() -> None:
+    rows = np.random.default_rng(6).standard_normal((200, 8))
+    before = blas_threads()
+
+    def fits() -> bool:
+        has_its_threads = blas_threads() == before
+        ITQ(8, n_rounds=3).fit(rows)
+        return has_its_threads and blas_threads() == before
+
+    with threadpool_limits(2, "blas"):  # more than one, on any machine
+        before = blas_threads()
+        with one_blas_thread(), _blas._limit.changing:
+            assert result_in_child(fits)
+        assert blas_threads() == before
+
+
+def test_a_limit_that_fails_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = blas_threads()
+    with monkeypatch.context() as patched:
+        patched.setattr("threadpoolctl.threadpool_limits", lambda **_: 1 / 0)
+        with pytest.raises(ZeroDivisionError), one_blas_thread():
+            pass
+    with one_blas_thread():
+        assert set(blas_threads()) == {1}
+    assert blas_threads() == before
+
+
+def test_blas_has_its_threads_back_when_the_last_fit_is_done() -> None:
     before = blas_threads()
     first, second = one_blas_thread(), one_blas_thread()
     with first as limited:
@@ -328,3 +385,20 @@ def test_blas_has_its_threads_back_when_the_last_fit_is_done() -> None:
     assert set(blas_threads()) == {1}
     second.__exit__(None, None, None)
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize("scale", [2.0**-200, 1e-60, 1e60, 2.0**200])
+def test_itq_learns_the_same_rotation_at_any_scale(scale: float) -> None:
+    rows = np.random.default_rng(7).standard_normal((500, 8)) * np.linspace(1, 3, 8)
+    expected, scaled = ITQ(8, n_rounds=5).fit(rows), ITQ(8, n_rounds=5).fit(rows * scale)
+    np.testing.assert_allclose(scaled.projection_, expected.projection_, atol=1e-5)
+    assert np.isfinite(scaled.quantisation_errors_).all()
+
+
+def test_the_errors_of_itq_are_in_the_units_of_the_rows() -> None:
+    rows = np.random.default_rng(7).standard_normal((500, 8)) * 1000
+    projected = ITQ(8, n_rounds=1).fit(rows).project(rows)
+    error = np.sqrt(((np.sign(projected) - projected) ** 2).sum())
+    # The error of a round is that of the rotation before it.
+    errors = ITQ(8, n_rounds=2).fit(rows).quantisation_errors_
+    assert errors[1] == pytest.approx(error, rel=1e-6)

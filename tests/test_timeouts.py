@@ -45,6 +45,14 @@ def vectors() -> bitweigh.VectorIndex:
 
 
 @pytest.fixture(scope="module")
+def many() -> bitweigh.VectorIndex:
+    """Return an index of so many vectors that sorting all of them takes a while."""
+    found = bitweigh.VectorIndex(n_bits=4, hasher="lsh", rerank="float16").fit(VECTORS[:100, :4])
+    found.add(np.resize(VECTORS, (700_000, 4)))
+    return found
+
+
+@pytest.fixture(scope="module")
 def embeddings() -> bitweigh.BinaryEmbeddings:
     found = bitweigh.BinaryEmbeddings(dim=32)
     found.add(quantize(VECTORS))
@@ -89,6 +97,9 @@ def searches(
             VECTORS[:3], 5, rerank_from=15_000, **options
         ),
         "within a distance": lambda **options: vectors.range_search(VECTORS[:5], 5.0, **options),
+        "no vector is allowed": lambda **options: vectors.range_search(
+            VECTORS[0], 5.0, allow=[], **options
+        ),
         "within, by codes": lambda **options: vectors.range_search(
             VECTORS[:5], 9.0, by="codes", **options
         ),
@@ -169,6 +180,29 @@ def test_an_index_can_be_searched_after_a_deadline(searches: dict[str, Search]) 
         with pytest.raises(bitweigh.DeadlineError):
             search(timeout=timeout)
         assert same(search(), expected)
+
+
+def test_a_deadline_holds_while_vectors_within_a_radius_are_sorted(
+    many: bitweigh.VectorIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = VECTORS[0, :4]
+    expected = many.range_search(query, np.inf)
+    assert same(many.range_search(query, np.inf, timeout=1000), expected)
+    sort = _core.sort_found
+
+    def late(distances: Any, ids: Any, ends: Any, deadline: Any) -> None:
+        while True:  # until the time is over
+            try:
+                deadline.check()
+            except bitweigh.DeadlineError:
+                break
+        sort(distances, ids, ends, deadline)
+        raise AssertionError("sorted after the deadline")
+
+    monkeypatch.setattr(_core, "sort_found", late)
+    with pytest.raises(bitweigh.DeadlineError) as caught:
+        many.range_search(query, np.inf, timeout=0.2)
+    assert caught.value.seconds_late < 0.05
 
 
 def test_no_queries_need_no_time(index: bitweigh.Index) -> None:

@@ -23,10 +23,9 @@ from storage_cases import (
 
 import bitweigh
 from bitweigh._disk import folders
-from bitweigh._storage import attachments, index_files
+from bitweigh._storage import attachments, index_files, vector_files
 from bitweigh._storage import folder as files
 from bitweigh._storage.manifest import MANIFEST
-from bitweigh._vectors import files as vectors
 from bitweigh.hashers import LSH
 from bitweigh.vector_index import VectorIndex
 from bitweigh.weighers import Asym
@@ -210,11 +209,11 @@ def test_the_codes_of_a_mapped_index_are_pickled_as_the_place_where_they_are(
 
 def test_a_checksum_tells_one_saved_index_from_another(tmp_path: Path) -> None:
     old_vectors().save(tmp_path)
-    before = vectors.checksum(tmp_path)
+    before = vector_files.checksum_of(tmp_path)
     old_vectors().save(tmp_path)
-    assert vectors.checksum(tmp_path) == before
+    assert vector_files.checksum_of(tmp_path) == before
     other_vectors().save(tmp_path)
-    assert vectors.checksum(tmp_path) != before
+    assert vector_files.checksum_of(tmp_path) != before
 
 
 @pytest.fixture

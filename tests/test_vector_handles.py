@@ -340,8 +340,8 @@ def test_searching_by_id_is_searching_for_the_vector_without_itself(metric: Any)
     assert index.search_by_id(3, 2, deny=[8]).ids.shape == (2,)
     with pytest.raises(KeyError, match="9000"):
         index.search_by_id([1, 9000], 2)
-    with pytest.raises(ValueError, match="created with rerank= keeps vectors"):
-        fitted_index().search_by_id(3, 2)
+    with pytest.raises(ValueError, match="rerank_from must be from 5 to"):
+        index.search_by_id(ids, 5, rerank_from=4)
 
 
 def test_codes_and_contributions_are_those_of_the_codes() -> None:

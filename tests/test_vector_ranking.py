@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import pickle
 import sys
 import threading
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitweigh import VectorIndex, _core
+from bitweigh._vectors import ranking
 from bitweigh._vectors.ranking import rank
 from bitweigh._vectors.store import Vectors
-from bitweigh.errors import CorruptFileError
+from bitweigh.errors import CorruptFileError, LimitError
 
 WIDTHS = [*range(1, 301), 512, 1000, 1024, 4099]
 METRICS = ["euclidean", "cosine"]
@@ -285,3 +288,61 @@ def test_ranking_lets_other_threads_run() -> None:
     done.set()
     other.join()
     assert ticks[0] > 3
+
+
+def test_what_was_found_is_sorted_query_by_query() -> None:
+    distances = np.array([3.0, 1.0, np.inf, 1.0, 2.0, 0.5])
+    ids = np.array([4, 9, 2, 1, 7, 8])
+    _core.sort_found(distances, ids, np.array([0, 4, 4, 6]))
+    assert distances.tolist() == [1.0, 1.0, 3.0, np.inf, 0.5, 2.0]
+    assert ids.tolist() == [1, 9, 4, 2, 8, 7]
+
+
+@pytest.mark.parametrize("ends", [[], [1, 6], [0, 5], [0, 7], [0, 4, 3, 6], [0, -1, 6]])
+def test_ends_that_do_not_fit_are_refused(ends: list[int]) -> None:
+    with pytest.raises(ValueError, match="ends must ascend from 0"):
+        _core.sort_found(np.zeros(6), np.zeros(6, np.int64), np.array(ends, np.int64))
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "_BLOCK_QUERIES", 16)
+    monkeypatch.setattr(ranking, "_BLOCK_DISTANCES", 2**9)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_vectors_within_a_radius_are_found_for_any_number_of_queries() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-2, 3, (100, 3)).astype(np.float32)  # so that distances are equal
+    index = VectorIndex(n_bits=4, hasher="lsh", rerank="float32").fit(rows)
+    ids = rng.permutation(1000)[:100]
+    index.add(rows, ids)
+    queries = rng.integers(-2, 3, (50, 3)).astype(np.float64)
+    radii = rng.choice([-1.0, 1.0, 2.0, np.inf], 50)
+    lims, distances, found = index.range_search(queries, radii)
+    for number, query in enumerate(queries):
+        expected = np.sqrt(((rows - query) ** 2).sum(axis=1))
+        order = np.lexsort((ids, expected))
+        order = order[expected[order] <= radii[number]]
+        here = slice(lims[number], lims[number + 1])
+        assert found[here].tolist() == ids[order].tolist()
+        assert distances[here].tolist() == expected[order].tolist()
+    with pytest.raises(LimitError, match="more than limit=9 vectors within its radius") as caught:
+        index.range_search(queries, radii, limit=9)
+    assert caught.value.limit == 9
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.query, str(again)) == (caught.value.query, str(caught.value))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_queries_and_blocks_without_results_take_no_memory() -> None:
+    rows = np.random.default_rng(0).standard_normal((1000, 2))
+    index = VectorIndex(n_bits=2, hasher="lsh", rerank="float32").fit(rows)
+    index.add(rows)
+    queries = np.full((500, 2), 1e6)
+    tracemalloc.start()
+    try:
+        assert len(index.range_search(queries, 1.0).ids) == 0
+        assert tracemalloc.get_traced_memory()[1] < 200_000
+    finally:
+        tracemalloc.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vector_cases import DATA, fitted_index, same_bytes
 
-from bitweigh._vectors.store import Vectors
+from bitweigh._vectors.store import MAX_FILES, Vectors
+from bitweigh.embeddings import BinaryEmbeddings
 from bitweigh.hashers import LSH
 from bitweigh.vector_index import VectorIndex
 
@@ -118,3 +120,45 @@ def test_what_others_hold_of_an_index_does_not_change() -> None:
     assert len(before) == 600
     assert 5 in before
     assert len(index.index) == 602
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[None]:
+    """Allow only 40 more file descriptors than are open."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Path(os.devnull).open() as file:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (file.fileno() + 40, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def an_index(kind: str) -> Any:
+    """Return an index with vectors in two files."""
+    index: Any = BinaryEmbeddings(4, rescore="float32")
+    if kind == "VectorIndex":
+        index = VectorIndex(n_bits=4, hasher="lsh", rerank="float32").fit(np.eye(4))
+    index.add(np.ones((50, 4)))
+    index = index.copy()
+    index.add(np.zeros((50, 4)))
+    return index
+
+
+@pytest.mark.usefixtures("few_descriptors")
+@pytest.mark.parametrize("kind", ["VectorIndex", "BinaryEmbeddings"])
+def test_any_number_of_copies_share_the_files(kind: str) -> None:
+    index = an_index(kind)
+    copies = [index.copy() for _ in range(100)]
+    assert copies[-1].vectors_of([70]).tolist() == [[0.0] * 4]
+
+
+@pytest.mark.usefixtures("few_descriptors")
+@pytest.mark.parametrize("kind", ["VectorIndex", "BinaryEmbeddings"])
+def test_a_copy_of_a_copy_has_few_files_however_often(kind: str) -> None:
+    index = an_index(kind)
+    for number in range(100):
+        index = index.copy()
+        index.add(np.full((1, 4), float(number)))
+    assert len(index._state.vectors.arrays) <= MAX_FILES + 1
+    assert index.vectors_of(range(100, 200))[:, 0].tolist() == list(range(100))
+    assert index.vectors_of([0, 99]).tolist() == [[1.0] * 4, [0.0] * 4]

@@ -110,6 +110,18 @@ void find(const Ids& ids, const Ids& wanted, const Output<std::int64_t, 1>& plac
     });
 }
 
+void sort_all(const Output<double, 1>& distances, const Output<Id, 1>& ids,
+              const Input<std::int64_t, 1>& ends, const Deadline* deadline) {
+    const std::size_t n = distances.shape(0), n_ends = ends.shape(0);
+    bool fits = n == ids.shape(0) && n_ends > 0 && ends.data()[0] == 0 &&
+                static_cast<std::size_t>(ends.data()[n_ends - 1]) == n;
+    for (std::size_t q = 1; q < n_ends; ++q) fits = fits && ends.data()[q - 1] <= ends.data()[q];
+    if (!fits) throw std::invalid_argument("ends must ascend from 0 to the number of elements");
+    run_checked(nullptr, or_none(deadline), [&](Checkpoint& checkpoint) {
+        sort_found(distances.data(), ids.data(), ends.data(), n_ends - 1, checkpoint);
+    });
+}
+
 }  // namespace
 
 void bind_ranking(nb::module_& m) {
@@ -127,6 +139,10 @@ void bind_ranking(nb::module_& m) {
         "deadline"_a.none() = nb::none(),
         "Write the position of each wanted id in ids, which must be ascending, into places (n,);\n"
         "-1 if it is not there.");
+    m.def(
+        "sort_found", &sort_all, "distances"_a.noconvert(), "ids"_a.noconvert(), "ends"_a,
+        "deadline"_a.none() = nb::none(),
+        "Sort elements [ends[q], ends[q + 1]) of both arrays (n,) by (distance, id), for each q.");
 }
 
 }  // namespace bitweigh

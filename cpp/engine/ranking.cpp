@@ -276,6 +276,25 @@ void find_sorted(const Id* sorted, std::size_t n_sorted, const Id* ids, std::siz
     }
 }
 
+void sort_found(double* distances, Id* ids, const std::int64_t* ends, std::size_t n_queries,
+                Checkpoint& checkpoint) {
+    std::vector<Neighbour> found;
+    for (std::size_t q = 0; q < n_queries; ++q) {
+        const auto first = static_cast<std::size_t>(ends[q]);
+        const auto n = static_cast<std::size_t>(ends[q + 1]) - first;
+        found.clear();
+        found.reserve(n);  // a growing vector would copy millions of entries between two checks
+        visit_in_steps(n, &checkpoint, [&](std::size_t i) {
+            found.push_back({distances[first + i], ids[first + i]});
+        });
+        sort_by_distance(found, &checkpoint);
+        visit_in_steps(n, &checkpoint, [&](std::size_t i) {
+            distances[first + i] = found[i].distance;
+            ids[first + i] = found[i].id;
+        });
+    }
+}
+
 template void rank_candidates(const VectorTable<float>&, const Queries&, const Candidates&,
                               VectorMetric, std::size_t, double*, Id*, ThreadLimit,
                               const InterruptCheck&, const Deadline&);

@@ -92,4 +92,9 @@ void write_distances(const VectorTable<Stored>& table, const Queries& queries,
 void find_sorted(const Id* sorted, std::size_t n_sorted, const Id* ids, std::size_t n_ids,
                  std::int64_t* positions, Checkpoint& checkpoint);
 
+// Sorts what was found for each query: elements [ends[q], ends[q + 1]) of both arrays, nearest
+// first, equal distances in ascending id.
+void sort_found(double* distances, Id* ids, const std::int64_t* ends, std::size_t n_queries,
+                Checkpoint& checkpoint);
+
 }  // namespace bitweigh

@@ -8,6 +8,7 @@ scikit-learn; without it BLAS keeps its threads.
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,17 @@ from typing import Any
 
 __all__ = ["one_blas_thread"]
 
-_changing = threading.Lock()
-_users = 0
-_limited: Any = None
+
+class _Limit:
+    """The limit of this process, and how many need it."""
+
+    def __init__(self) -> None:
+        self.changing = threading.Lock()
+        self.users = 0
+        self.limited: Any = None
+
+
+_limit = _Limit()
 
 
 @contextmanager
@@ -26,21 +35,42 @@ def one_blas_thread() -> Iterator[bool]:
 
     Yields whether that is possible here.
     """
-    global _users, _limited
-    try:
-        limits = importlib.import_module("threadpoolctl").threadpool_limits
-    except ModuleNotFoundError:
+    limits = _threadpool_limits()
+    if limits is None:
         yield False
         return
-    with _changing:
-        _users += 1
-        if _users == 1:
-            _limited = limits(limits=1, user_api="blas")
+    limit = _limit
+    with limit.changing:
+        if limit.users == 0:
+            limit.limited = limits(limits=1, user_api="blas")
+        limit.users += 1
     try:
         yield True
     finally:
-        with _changing:
-            _users -= 1
-            if _users == 0:
-                _limited.restore_original_limits()
-                _limited = None
+        if limit is _limit:  # not in a process forked meanwhile
+            with limit.changing:
+                limit.users -= 1
+                if limit.users == 0:
+                    limit.limited.restore_original_limits()
+                    limit.limited = None
+
+
+def _threadpool_limits() -> Any:  # noqa: ANN401
+    """Threadpoolctl's function, or None without that package."""
+    try:
+        return importlib.import_module("threadpoolctl").threadpool_limits
+    except ModuleNotFoundError:
+        return None
+
+
+def _renew_in_child() -> None:
+    """Give BLAS its threads back: the threads that fit hashers are not in the child."""
+    global _limit
+    limited = _limit.limited
+    _limit = _Limit()
+    if limited is not None:
+        limited.restore_original_limits()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_in_child)

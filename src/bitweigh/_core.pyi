@@ -334,6 +334,11 @@ def find_sorted(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='
     -1 if it is not there.
     """
 
+def sort_found(distances: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], deadline: Deadline | None = None) -> None:
+    """
+    Sort elements [ends[q], ends[q + 1]) of both arrays (n,) by (distance, id), for each q.
+    """
+
 def widen(values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], widened: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
     """
     Write each value into widened as float64, exactly in any floating-point mode.

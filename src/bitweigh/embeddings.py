@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ from bitweigh._checks import (
 )
 from bitweigh._embeddings import files
 from bitweigh._embeddings.changing import check_mergeable, with_embeddings, with_merged
-from bitweigh._embeddings.inputs import as_embeddings, as_queries
+from bitweigh._embeddings.inputs import as_embeddings, as_queries, one_query
 from bitweigh._embeddings.quantizing import quantize
 from bitweigh._embeddings.scaling import scales_from
 from bitweigh._embeddings.scoring import (
@@ -42,16 +42,26 @@ from bitweigh._embeddings.scoring import (
     n_to_rescore,
     scored,
 )
-from bitweigh._embeddings.state import EmbeddingsState
+from bitweigh._embeddings.state import EmbeddingsState, no_vectors
 from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.evidence import DEFAULT_K
 from bitweigh._index.explain import Explanation
 from bitweigh._index.filters import Filter
 from bitweigh._index.request import MAX_LIMIT
 from bitweigh._results import Memory, ScoredRangeResult, ScoredResult, others
-from bitweigh._storage import Source, note_text
+from bitweigh._storage import note_text
+from bitweigh._vectors.codes_and_vectors import (
+    MappedFrom,
+    added_attributes,
+    copied,
+    kept_vectors,
+    ranks_by_vectors,
+    refuse_k_alone,
+    with_bands,
+    with_note,
+)
 from bitweigh._vectors.compacting import compact
-from bitweigh._vectors.store import Vectors, check_vectors
+from bitweigh._vectors.store import check_vectors
 from bitweigh.costs import inner_product
 from bitweigh.index import Index
 from bitweigh.typing import (
@@ -88,9 +98,11 @@ class BinaryEmbeddings:
         Keep the vectors, rounded to this dtype, and rank the best by them. `add` takes floats then,
         and computes the bits from them.
     calibration : float (n, dim), optional
-        With "int8": embeddings like those to come, from which the range of each dimension is taken;
-        by default the first ones added. Larger values are clipped to it. The ``ranges`` of
-        ``sentence_transformers.quantize_embeddings``, (2, dim), will do.
+        With "int8": embeddings like those to come, from which the range of each dimension is taken.
+        Larger values are clipped to it. The ``ranges`` of
+        ``sentence_transformers.quantize_embeddings``, (2, dim), will do. By default it is taken
+        from what has been added when there are 100 embeddings, not all zeros; until then they are
+        kept in float32.
     bands, band_bits, memory_limit, build
         As in :class:`Index`.
 
@@ -131,7 +143,6 @@ class BinaryEmbeddings:
         vectors = scales = None
         if rescore is not None:
             as_choice(rescore, "rescore", get_args(RescoreDtype))
-            vectors = Vectors.empty(rescore, dim)
         if calibration is not None:
             if rescore != "int8":
                 raise ValueError("calibration goes with rescore='int8'")
@@ -139,10 +150,13 @@ class BinaryEmbeddings:
             if not len(given):
                 raise ValueError("calibration must have at least one row")
             scales = scales_from(given, "calibration")
+        if rescore is not None:
+            vectors = no_vectors(rescore, scales, dim)
         index = Index(dim, bands=bands, band_bits=band_bits, memory_limit=memory_limit, build=build)
-        self._start(EmbeddingsState(index, rescore, vectors, scales))
+        calibrated = scales is not None
+        self._start(EmbeddingsState(index, rescore, vectors, scales, calibrated))
 
-    def _start(self, state: EmbeddingsState, source: _Source | None = None) -> None:
+    def _start(self, state: EmbeddingsState, source: MappedFrom | None = None) -> None:
         """Set the attributes that every collection has."""
         self._state = state
         self._source = source
@@ -222,6 +236,9 @@ class BinaryEmbeddings:
         TypeError, ValueError
             If an argument has the wrong dtype or shape, or an id is negative, repeated or in use.
             Nothing is added then.
+        UserWarning
+            With "int8": if more than 1 % of the values are more than twice as large as the range of
+            their dimension. They are clipped.
         OSError
             With `rescore`: if the disk of the folder of temporary files is full. Nothing is added
             then, and the space is freed.
@@ -276,7 +293,8 @@ class BinaryEmbeddings:
             raise TypeError("ids must be those of the embeddings to replace, got None")
         known_ids = as_ids(ids)
         with self._writing:
-            _refuse_unknown(self._state, known_ids)
+            if not (found := self._state.index.contains(known_ids)).all():
+                raise KeyError(int(known_ids[np.argmin(found)]))
             self._state = with_embeddings(self._state, embeddings, known_ids, replacing=True)
 
     def remove(self, ids: ArrayLike, *, on_missing: OnMissing = "error") -> int:
@@ -304,7 +322,8 @@ class BinaryEmbeddings:
         with self._writing:
             index = self._state.index_to_change()
             count = index.remove(ids, on_missing=on_missing)
-            self._state = replace(self._state, index=index)
+            if count:
+                self._state = replace(self._state, index=index)
             return count
 
     def merge(self, other: BinaryEmbeddings, *, on_duplicate: OnDuplicate = "error") -> None:
@@ -341,7 +360,8 @@ class BinaryEmbeddings:
     def reset(self) -> None:
         """Remove everything: the collection is like a new one, and numbers from 0 again.
 
-        With "int8" the range of each dimension stays as it is.
+        With "int8" the ranges of `calibration`, or of the folder it was loaded from, stay; ranges
+        taken from the embeddings are forgotten.
 
         Examples
         --------
@@ -358,8 +378,9 @@ class BinaryEmbeddings:
             state = self._state
             index = state.index_to_change()
             index.reset()
-            vectors = None if state.rescore is None else Vectors.empty(state.rescore, self.dim)
-            self._state = replace(state, index=index, vectors=vectors)
+            scales = state.scales if state.calibrated else None
+            vectors = None if state.rescore is None else no_vectors(state.rescore, scales, self.dim)
+            self._state = replace(state, index=index, vectors=vectors, scales=scales)
 
     def compact(self) -> None:
         """Free the space of removed and replaced embeddings, and merge the segments of the bits.
@@ -398,7 +419,7 @@ class BinaryEmbeddings:
 
         Parameters
         ----------
-        sample_queries : float32 or float64 (nq, dim), optional
+        sample_queries : float (nq, dim), optional
             Queries like those to come, by which bands are chosen.
         k : int, optional
             How many embeddings they are searched for; by default 10.
@@ -414,11 +435,12 @@ class BinaryEmbeddings:
         >>> embeddings.build()
 
         """
+        refuse_k_alone(sample_queries, k)
         costs = None
         if sample_queries is not None:
             n_found = DEFAULT_K if k is None else as_k(k)
             k = n_to_rescore(self._state, n_found, None) or n_found
-            costs = inner_product(as_queries(sample_queries, self.dim))
+            costs = inner_product(as_queries(sample_queries, self.dim, "sample_queries"))
         state = self._state
         before = state.index
         built = state.index_to_change()
@@ -426,9 +448,7 @@ class BinaryEmbeddings:
         if state.vectors is None:
             return
         with self._writing:
-            index = self._state.index.copy()
-            index._state = index._state.with_rebuilt(before._state, built._state)
-            self._state = replace(self._state, index=index)
+            self._state = with_bands(self._state, before, built)
 
     def search(
         self,
@@ -447,12 +467,13 @@ class BinaryEmbeddings:
 
         Without `rescore` the product is that with the bits, and the answer is exact. With `rescore`
         it is that with the kept vectors, for the `rescore_from` embeddings that are best by their
-        bits.
+        bits. Their number grows with k by default, so the answer for a smaller k need not be the
+        beginning of that for a larger one; with the same `rescore_from` it is.
 
         Parameters
         ----------
-        queries : float32 or float64 (dim,) or (nq, dim)
-            Embeddings as the model returns them, not quantised.
+        queries : float (dim,) or (nq, dim)
+            Embeddings as the model returns them, not quantised; float16, float32 or float64.
         k : int
             Number of results, at least 1.
         rescore_from : int, optional
@@ -519,7 +540,7 @@ class BinaryEmbeddings:
 
         Parameters
         ----------
-        queries : float32 or float64 (dim,) or (nq, dim)
+        queries : float (dim,) or (nq, dim)
             As in `search`.
         min_score : number or (nq,)
             The smallest score to return, not NaN.
@@ -551,7 +572,7 @@ class BinaryEmbeddings:
         checked = as_queries(queries, state.index.n_bits)
         bounds = as_min_scores(min_score, 1 if checked.ndim == 1 else len(checked))
         limit = as_optional_integer(limit, "limit", 0, MAX_LIMIT)
-        by_vectors = _by_vectors(state, by)
+        by_vectors = ranks_by_vectors(state, by, "rescore")
         return scored(state, checked, bounds, by_vectors, signed, limit, limits)
 
     def iterate(
@@ -570,7 +591,7 @@ class BinaryEmbeddings:
 
         Parameters
         ----------
-        query : float32 or float64 (dim,)
+        query : float (dim,)
             One query.
         by
             As in `range_search`.
@@ -592,9 +613,9 @@ class BinaryEmbeddings:
 
         """
         state = self._state
-        checked = _one_query(state, query)
+        checked = one_query(query, state.index.n_bits)
         limits = Limits(allow=allow, deny=deny, filter=filter)
-        if _by_vectors(state, by) and state.vectors is not None:
+        if ranks_by_vectors(state, by, "rescore") and state.vectors is not None:
             return in_order_of_vectors(state, state.vectors, checked, limits)
         return in_order_of_bits(state, checked, limits)
 
@@ -652,13 +673,13 @@ class BinaryEmbeddings:
         single = np.ndim(ids) == 0
         query_ids = as_ids([ids] if single else ids)
         state = self._state
-        state = replace(state, index=state.index.copy())  # which nobody changes meanwhile
         if state.vectors is None:
+            state = replace(state, index=state.index.copy())  # which nobody changes meanwhile
             codes = state.index.codes_of(query_ids)
             queries = 2.0 * np.unpackbits(codes, axis=1, count=state.index.n_bits) - 1.0
         else:
             queries = _vectors_of(state, query_ids).astype(np.float64)
-        n_rescored = n_to_rescore(state, k + extra, rescore_from)
+        n_rescored = n_to_rescore(state, k, rescore_from, extra)
         scores, found = best(state, queries, k + extra, n_rescored, False, limits)
         if extra:
             kept = others(found, query_ids)
@@ -695,7 +716,7 @@ class BinaryEmbeddings:
 
         Parameters
         ----------
-        query : float32 or float64 (dim,)
+        query : float (dim,)
             One query.
         k, rescore_from
             As in `search`: with `rescore`, the search for all `rescore_from` is explained.
@@ -713,7 +734,7 @@ class BinaryEmbeddings:
 
         """
         state = self._state
-        checked = _one_query(state, query)
+        checked = one_query(query, state.index.n_bits)
         k = as_k(k)
         n_found = n_to_rescore(state, k, rescore_from) or k
         return state.index.explain(inner_product(checked), n_found, method=method)
@@ -751,9 +772,10 @@ class BinaryEmbeddings:
         return self._state.index.codes_of(ids)
 
     def vectors_of(self, ids: ArrayLike) -> NDArray[Any]:
-        """Return kept vectors by id, (n, dim): float16 or float32 as kept, "int8" as float32.
+        """Return kept vectors by id, (n, dim), in float16 with that `rescore`, else in float32.
 
-        KeyError names the first id without an embedding.
+        With "int8" they are rounded to steps of 1/127 of the range of each dimension. KeyError
+        names the first id without an embedding.
 
         Examples
         --------
@@ -766,8 +788,6 @@ class BinaryEmbeddings:
 
         """
         state = self._state
-        if state.vectors is None:
-            raise ValueError("only embeddings created with rescore= keep vectors")
         vectors = _vectors_of(state, as_ids(ids))
         return vectors.astype(np.float32) if state.rescore == "int8" else vectors
 
@@ -831,12 +851,10 @@ class BinaryEmbeddings:
 
         """
         state, source = self._state, self._source
-        vectors = None if state.vectors is None else state.vectors.shared()
-        copied = replace(state, index=state.index.copy(), vectors=vectors)
+        copied_state = copied(state)
         other = type(self).__new__(type(self))
         vars(other).update(vars(self))
-        unchanged = source is not None and source.state is state
-        other._start(copied, _Source(source.files, copied) if source and unchanged else None)
+        other._start(copied_state, None if source is None else source.copied(state, copied_state))
         return other
 
     def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
@@ -872,9 +890,10 @@ class BinaryEmbeddings:
         text = note_text(note)
         files.save(state, path, text)
         with self._writing:
-            index = self._state.index_to_change()
-            index._note = text
-            self._state = replace(self._state, index=index)
+            if self._state.vectors is None:
+                self._state.index._note = text
+            else:
+                self._state = with_note(self._state, text)
 
     @classmethod
     def load(
@@ -907,7 +926,7 @@ class BinaryEmbeddings:
         as_choice(build, "build", get_args(BuildMode))
         state, source = files.load(path, mmap, (not mmap) if verify is None else verify, build)
         loaded = cls.__new__(cls)
-        loaded._start(state, _Source(source, state) if mmap else None)
+        loaded._start(state, MappedFrom(source, state) if mmap else None)
         return loaded
 
     def __copy__(self) -> Self:
@@ -918,7 +937,7 @@ class BinaryEmbeddings:
         """Return a copy, with deep copies of the attributes that a derived class has added."""
         other = self.copy()
         memo[id(self)] = other
-        for name, value in self._added_attributes().items():
+        for name, value in added_attributes(self, self._base_attributes).items():
             setattr(other, name, copy.deepcopy(value, memo))
         return other
 
@@ -928,7 +947,7 @@ class BinaryEmbeddings:
         Raises TypeError for others: vectors that are kept may be larger than memory.
         """
         source, state = self._source, self._state
-        added = self._added_attributes()
+        added = added_attributes(self, self._base_attributes)
         if state.vectors is None:
             return _from_index, (type(self), state.index, added)
         if source is not None and source.state is state and source.files.is_still_there():
@@ -943,21 +962,8 @@ class BinaryEmbeddings:
     def _publish(self, state: EmbeddingsState) -> None:
         self._state = state
 
-    def _added_attributes(self) -> dict[str, Any]:
-        """Attributes that a derived class has added."""
-        return {
-            name: value for name, value in vars(self).items() if name not in self._base_attributes
-        }
-
 
 BinaryEmbeddings._base_attributes = frozenset(vars(BinaryEmbeddings(1)))
-
-
-class _Source(NamedTuple):
-    """The folder that a collection is mapped from, and the state that was mapped."""
-
-    files: Source
-    state: EmbeddingsState
 
 
 def _from_source(
@@ -977,33 +983,7 @@ def _from_index(cls: type[AnyEmbeddings], index: Index, added: dict[str, Any]) -
     return loaded
 
 
-def _one_query(state: EmbeddingsState, query: ArrayLike) -> NDArray[Any]:
-    """A single query, (dim,)."""
-    checked = as_queries(query, state.index.n_bits)
-    if checked.ndim != 1:
-        raise ValueError(f"query must be one query, (dim,), got {checked.shape}")
-    return checked
-
-
-def _by_vectors(state: EmbeddingsState, by: str | None) -> bool:
-    """Whether scores are those of the vectors."""
-    if by is not None:
-        as_choice(by, "by", get_args(By))
-    if by == "vectors" and state.vectors is None:
-        raise ValueError("by='vectors' needs kept vectors: create with rescore=")
-    return state.vectors is not None and by != "codes"
-
-
-def _refuse_unknown(state: EmbeddingsState, ids: Ids) -> None:
-    """Raise KeyError for the first id without an embedding."""
-    found = state.index.contains(ids)
-    if not found.all():
-        raise KeyError(int(ids[np.argmin(found)]))
-
-
 def _vectors_of(state: EmbeddingsState, ids: Ids) -> NDArray[Any]:
     """Kept vectors by id, (n, dim); int8 as float64. KeyError for the first unknown id."""
-    assert state.vectors is not None
-    _refuse_unknown(state, ids)
-    vectors = state.vectors.of(ids)
+    vectors = kept_vectors(state, ids, "rescore")
     return vectors if state.scales is None else vectors * state.scales

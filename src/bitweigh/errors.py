@@ -8,7 +8,27 @@ __all__ = ["CorruptFileError", "DeadlineError", "LimitError"]
 
 
 class LimitError(ValueError):
-    """More rows are within the radius than the limit allows."""
+    """More rows are within the radius than the limit allows.
+
+    Attributes
+    ----------
+    query : int
+        The number of a query with too many.
+    limit : int
+        The limit.
+
+    """
+
+    def __init__(self, query: int, limit: int, what: str) -> None:
+        """Keep the two numbers, and say what there are too many of."""
+        super().__init__(f"query {query} has more than limit={limit} {what}")
+        self.query = query
+        self.limit = limit
+        self._what = what
+
+    def __reduce__(self) -> tuple[type[LimitError], tuple[int, int, str]]:
+        """Pickle the arguments of `__init__`: worker processes send exceptions back."""
+        return LimitError, (self.query, self.limit, self._what)
 
 
 class DeadlineError(TimeoutError):

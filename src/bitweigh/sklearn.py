@@ -44,6 +44,12 @@ Mode: TypeAlias = Literal["connectivity", "distance"]
 Neighbours: TypeAlias = tuple[NDArray[Any], NDArray[Any]] | NDArray[Any]
 
 
+class _IndexInMemory(VectorIndex):
+    """An index of rows that the estimator keeps in memory anyway, so that pickles may have them."""
+
+    _pickles_vectors = True
+
+
 class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
     """Nearest neighbours by a weighted Hamming distance of binary codes, or by true distance.
 
@@ -143,7 +149,7 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         rows: NDArray[Any] = validate_data(self, X, order="C")
         as_integer(self.n_neighbors, "n_neighbors", 1, 2**31)
-        self._vectors = VectorIndex(
+        self._vectors: VectorIndex = _IndexInMemory(
             n_bits=self.n_bits,
             hasher=self.hasher,
             weigher=self.weigher,
@@ -152,7 +158,6 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             seed=self._seed(),
         ).fit(rows)
         self._vectors.add(rows)
-        self._vectors._pickles_vectors = True  # the rows are in memory anyway
         self._fit_X = rows
         self.n_samples_fit_ = self._n_features_out = len(rows)
         return self

@@ -12,8 +12,7 @@ import dataclasses
 import os
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,9 +39,21 @@ from bitweigh._progress import ProgressBar
 from bitweigh._results import Memory, RangeResult, SearchResult, others
 from bitweigh._storage import note_text
 from bitweigh._vectors import files
-from bitweigh._vectors.adding import check_ids, check_mergeable, with_merged, with_vectors
+from bitweigh._vectors.adding import check_mergeable, with_merged, with_vectors
+from bitweigh._vectors.codes_and_vectors import (
+    MappedFrom,
+    added_attributes,
+    check_ids,
+    copied,
+    kept_vectors,
+    n_candidates,
+    ranks_by_vectors,
+    refuse_k_alone,
+    with_bands,
+    with_note,
+)
 from bitweigh._vectors.compacting import compact
-from bitweigh._vectors.hashing import as_queries, cost_blocks
+from bitweigh._vectors.hashing import as_queries, cost_blocks, costs_of, one_query
 from bitweigh._vectors.learning import MAX_DEFAULT_BITS, as_hasher, as_weigher, check_bits, learn
 from bitweigh._vectors.ranking import within
 from bitweigh._vectors.searching import (
@@ -54,7 +65,6 @@ from bitweigh._vectors.searching import (
 )
 from bitweigh._vectors.state import VectorState
 from bitweigh._vectors.store import Vectors, check_vectors
-from bitweigh.errors import CorruptFileError
 from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._estimator import not_fitted_error
 from bitweigh.hashers._vectors import as_vectors
@@ -101,7 +111,8 @@ class VectorIndex:
     metric : "euclidean" or "cosine"
         With "cosine" all vectors are divided by their length; zero vectors are refused.
     rerank : "float16" or "float32", optional
-        Keep the vectors, rounded to this dtype, and rank candidates by true distance.
+        Keep the vectors, rounded to this dtype, and rank candidates by true distance. There is no
+        "int8" as for `BinaryEmbeddings`.
     seed : int
         Random seed of the choice of rows to learn from, and of a hasher or weigher given by name.
     bands, band_bits, memory_limit, build
@@ -122,6 +133,8 @@ class VectorIndex:
 
     _base_attributes: ClassVar[frozenset[str]]
     """Names of the attributes of every vector index; a derived class may add others."""
+    _pickles_vectors: ClassVar[bool] = False
+    """Whether a pickle has the vectors that are kept: only if there is room for them in memory."""
 
     def __init__(
         self,
@@ -160,9 +173,7 @@ class VectorIndex:
         # Raises for options that no index would accept. The bits of "sign" are not known yet.
         Index(self._hasher.get_params().get("n_bits", MAX_BITS), **self._options)
         self._state: VectorState | None = None
-        self._source: _Source | None = None
-        # Whether a pickle has the vectors that are kept: only if there is room for them in memory.
-        self._pickles_vectors = False
+        self._source: MappedFrom | None = None
         self._writing = threading.Lock()
         renew_lock_after_fork(self)
 
@@ -387,7 +398,7 @@ class VectorIndex:
             state = self._fitted()
             vectors = as_vectors(X, type(self).__name__, state.hasher.n_features_in_)
             if ids is not None:
-                check_ids(state, ids, len(vectors), expected)
+                check_ids(state.index, ids, len(vectors), expected, "vector")
             if len(vectors):
                 self._replace_state(lambda: with_vectors(state, vectors, ids, progress))
 
@@ -428,7 +439,7 @@ class VectorIndex:
             state = self._fitted()
             check_mergeable(state, added)
             ids = added.index.ids
-            check_ids(state, ids, len(ids), "any" if replacing else "unused")
+            check_ids(state.index, ids, len(ids), "any" if replacing else "unused", "vector")
             if len(ids):
                 self._replace_state(lambda: with_merged(state, added))
 
@@ -470,7 +481,8 @@ class VectorIndex:
             state = self._fitted()
             index = state.index.copy()
             count = index.remove(ids, on_missing=on_missing)
-            self._state = dataclasses.replace(state, index=index)
+            if count:
+                self._state = dataclasses.replace(state, index=index)
             return count
 
     def reset(self) -> None:
@@ -544,21 +556,17 @@ class VectorIndex:
         >>> index.build()
 
         """
+        refuse_k_alone(sample_queries, k)
         sample_costs = None
         if sample_queries is not None:
-            state = self._fitted()
-            n_codes = _n_codes_to_find(state, DEFAULT_K if k is None else as_k(k), None)
-            k, sample_costs = n_codes, self.costs(sample_queries)
+            n_found = DEFAULT_K if k is None else as_k(k)
+            k = n_candidates(self._fitted(), n_found, None, "rerank") or n_found
+            sample_costs = self.costs(sample_queries)
         before = self._fitted().index
         built = before.copy()
         built.build(sample_costs=sample_costs, k=k, rebuild=rebuild, threads=threads)
         with self._writing:
-            state = self._fitted()
-            codes = state.index._state.with_rebuilt(before._state, built._state)
-            if codes is not state.index._state:
-                index = state.index.copy()
-                index._state = codes
-                self._state = dataclasses.replace(state, index=index)
+            self._state = with_bands(self._fitted(), before, built)
 
     def search(
         self,
@@ -575,6 +583,9 @@ class VectorIndex:
     ) -> SearchResult:
         """Find the k nearest vectors, by their codes and, with `rerank`, by true distance.
 
+        With `rerank` the number of candidates grows with k by default, so the answer for a smaller
+        k need not be the beginning of that for a larger one; with the same `rerank_from` it is.
+
         Parameters
         ----------
         Q : real numbers (n_features,) or (nq, n_features)
@@ -583,7 +594,8 @@ class VectorIndex:
             Number of neighbours, at least 1.
         rerank_from : int, optional
             With `rerank`: number of nearest codes to rank by true distance, at least k; by default
-            ``max(10 * k, 100)``.
+            ``max(10 * k, 100)``. For an answer by codes alone, search ``index.index`` with
+            ``index.costs(Q)``.
         threads, allow, deny, filter, timeout
             As in `Index.search`. Queries are hashed in blocks; the time is checked after each, and
             all the time during the search and the ranking.
@@ -612,7 +624,7 @@ class VectorIndex:
         state = self._fitted()
         queries, single = as_queries(state, Q)
         k = as_k(k)
-        n_codes = _n_codes_to_find(state, k, rerank_from)
+        n_codes = n_candidates(state, k, rerank_from, "rerank") or k
         options = Options(as_filter(allow, deny, filter), threads, deadline)
         with ProgressBar("searching", len(queries), unit="queries", shown=progress) as bar:
             distances, ids = nearest_vectors(state, queries, k, n_codes, options, bar)
@@ -631,9 +643,10 @@ class VectorIndex:
         filter: Filter | None = None,  # noqa: A002
         timeout: float | None = None,
     ) -> SearchResult:
-        """Find the k vectors nearest to vectors of the index, which must keep them (`rerank`).
+        """Find the k vectors nearest to vectors of the index.
 
-        Without `rerank`, ``index.index.search_by_id`` finds the nearest codes of a code.
+        Without `rerank` there are only codes: the answer is that of `Index.search_by_id`, by the
+        number of bits that differ.
 
         Parameters
         ----------
@@ -672,10 +685,19 @@ class VectorIndex:
         k = as_integer(k, "k", 1, MAX_K - extra)
         single = np.ndim(ids) == 0
         query_ids = as_ids([ids] if single else ids)
-        queries = _kept_vectors(state, query_ids)
-        if rerank_from is not None:
-            rerank_from = as_integer(rerank_from, "rerank_from", k, 2**32 - 1) + extra
-        n_codes = _n_codes_to_find(state, k + extra, rerank_from)
+        n_codes = n_candidates(state, k, rerank_from, "rerank", extra)
+        if n_codes == 0:
+            return state.index.search_by_id(
+                ids,
+                k,
+                include_self=include_self,
+                threads=threads,
+                allow=allow,
+                deny=deny,
+                filter=filter,
+                timeout=timeout,
+            )
+        queries = kept_vectors(state, query_ids, "rerank")
         options = Options(as_filter(allow, deny, filter), threads, deadline)
         with ProgressBar("searching", shown=False) as bar:
             distances, found = nearest_vectors(state, queries, k + extra, n_codes, options, bar)
@@ -738,11 +760,11 @@ class VectorIndex:
         queries, _ = as_queries(state, Q)
         radii = as_radii(radius, len(queries))
         limit = as_optional_integer(limit, "limit", 0, MAX_LIMIT)
-        vectors = _vectors_to_rank_by(state, by)
+        by_vectors = ranks_by_vectors(state, by, "rerank")
         options = Options(as_filter(allow, deny, filter), threads, deadline)
-        if vectors is None:
-            return codes_in_range(state, queries, radii, limit, options)
-        return within(state, vectors, queries, radii, limit, *options)
+        if by_vectors and state.vectors is not None:
+            return within(state, state.vectors, queries, radii, limit, *options)
+        return codes_in_range(state, queries, radii, limit, options)
 
     def iterate(
         self,
@@ -783,12 +805,11 @@ class VectorIndex:
 
         """
         state = self._fitted()
-        query = _one_query(state, q)
-        vectors = _vectors_to_rank_by(state, by)
+        row = one_query(state, q)
         id_filter = as_filter(allow, deny, filter)
-        if vectors is None:
-            return codes_in_order(state, query, id_filter)
-        return vectors_in_order(state, vectors, query, id_filter)
+        if ranks_by_vectors(state, by, "rerank") and state.vectors is not None:
+            return vectors_in_order(state, state.vectors, row, id_filter)
+        return codes_in_order(state, row, id_filter)
 
     def filter(self, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None) -> Filter:
         """Create a filter for many searches: only these vectors, or all but these.
@@ -865,10 +886,10 @@ class VectorIndex:
 
         """
         state = self._fitted()
-        query = _one_query(state, q)
-        n_codes = _n_codes_to_find(state, as_k(k), rerank_from)
-        ((_, _, costs),) = cost_blocks(state, query)
-        return state.index.explain(costs[0], n_codes, method=method)
+        row = one_query(state, q)
+        k = as_k(k)
+        n_codes = n_candidates(state, k, rerank_from, "rerank") or k
+        return state.index.explain(costs_of(state, row)[0], n_codes, method=method)
 
     def contributions(self, q: ArrayLike, ids: ArrayLike) -> NDArray[np.float64]:
         """What each bit of the codes of these ids pays for one query, float64 (n, n_bits).
@@ -886,8 +907,7 @@ class VectorIndex:
 
         """
         state = self._fitted()
-        ((_, _, costs),) = cost_blocks(state, _one_query(state, q))
-        return state.index.contributions(costs[0], ids)
+        return state.index.contributions(costs_of(state, one_query(state, q))[0], ids)
 
     def codes_of(self, ids: ArrayLike) -> Codes:
         """Return codes by id, uint8 (n, n_bytes).
@@ -937,7 +957,7 @@ class VectorIndex:
         array([[0., 0., 1., 0.]], dtype=float16)
 
         """
-        return _kept_vectors(self._fitted(), as_ids(ids))
+        return kept_vectors(self._fitted(), as_ids(ids), "rerank")
 
     def memory(self) -> Memory:
         """Count the bytes that the codes take, by part; see `Index.memory`.
@@ -981,7 +1001,7 @@ class VectorIndex:
         if state.vectors is not None:
             check_vectors(state.vectors, state.index.ids)
         if self._source is not None and self._source.state.vectors is state.vectors:
-            files.check_files(self._source.folder)
+            files.check_files(self._source.files.folder)
 
     def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Save everything to a folder, atomically: if this fails, it keeps its old contents.
@@ -1012,10 +1032,7 @@ class VectorIndex:
         text = note_text(note)
         files.save(state, path, text)
         with self._writing:
-            state = self._fitted()
-            index = state.index.copy()
-            index._note = text
-            self._state = dataclasses.replace(state, index=index)
+            self._state = with_note(self._fitted(), text)
 
     @classmethod
     def load(
@@ -1064,7 +1081,9 @@ class VectorIndex:
         as_choice(build, "build", get_args(BuildMode))
         state, source = files.load(path, mmap, (not mmap) if verify is None else verify, build)
         options = state.index._policy.band_options
-        index = cls(
+        index = cls.__new__(cls)  # a derived class may take other arguments
+        VectorIndex.__init__(
+            index,
             hasher=state.hasher,
             weigher=state.weigher,
             metric=state.metric,
@@ -1077,7 +1096,7 @@ class VectorIndex:
         )
         index._state = state
         if mmap:
-            index._source = _Source(source.folder, source.checksum, state)
+            index._source = MappedFrom(source, state)
         return index
 
     def copy(self) -> Self:
@@ -1103,8 +1122,7 @@ class VectorIndex:
         vars(other).update(vars(self))
         state, source = self._state, self._source
         if state is not None:
-            shared = None if state.vectors is None else state.vectors.shared()
-            other._state = dataclasses.replace(state, index=state.index.copy(), vectors=shared)
+            other._state = copied(state)
             if source is not None:
                 other._source = source.copied(state, other._state)
         other._writing = threading.Lock()
@@ -1119,9 +1137,8 @@ class VectorIndex:
         """Return a copy, with deep copies of the attributes that a derived class has added."""
         other = self.copy()
         memo[id(self)] = other
-        for name, value in vars(self).items():
-            if name not in self._base_attributes:
-                setattr(other, name, copy.deepcopy(value, memo))
+        for name, value in added_attributes(self, self._base_attributes).items():
+            setattr(other, name, copy.deepcopy(value, memo))
         return other
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
@@ -1130,9 +1147,10 @@ class VectorIndex:
         Raises TypeError for others: vectors that are kept may be larger than memory.
         """
         source, state = self._source, self._state
-        if source is not None and state is source.state and source.is_still_there():
-            build = self._options["build"]
-            return _from_source, (type(self), str(source.folder), source.checksum, build)
+        if source is not None and state is source.state and files.is_still_there(source.files):
+            folder, checksum = source.files.folder, source.files.checksum
+            build, added = self._options["build"], added_attributes(self, self._base_attributes)
+            return _from_source, (type(self), str(folder), checksum, build, added)
         attributes = {**vars(self)}
         del attributes["_writing"], attributes["_source"]
         if self._rerank is None or state is None or state.vectors is None:
@@ -1161,36 +1179,13 @@ class VectorIndex:
         return state
 
 
-class _Source(NamedTuple):
-    """The folder that an index is mapped from."""
-
-    folder: Path
-    checksum: str
-    state: VectorState
-    """The state that was mapped."""
-
-    def is_still_there(self) -> bool:
-        """Whether the folder still holds the same index."""
-        try:
-            return files.checksum(self.folder) == self.checksum
-        except (OSError, CorruptFileError):
-            return False
-
-    def copied(self, state: VectorState, copied_state: VectorState) -> _Source:
-        """The source of a copy of an index with this state."""
-        if state is self.state:
-            return self._replace(state=copied_state)
-        if state.vectors is not self.state.vectors:
-            return self
-        return self._replace(state=dataclasses.replace(self.state, vectors=copied_state.vectors))
-
-
 def _from_source(
-    cls: type[AnyVectorIndex], folder: str, checksum: str, build: BuildMode
+    cls: type[AnyVectorIndex], folder: str, checksum: str, build: BuildMode, added: dict[str, Any]
 ) -> AnyVectorIndex:
     index = cls.load(folder, mmap=True, build=build)
-    if index._source is None or index._source.checksum != checksum:
+    if index._source is None or index._source.files.checksum != checksum:
         raise ValueError(f"{folder} has another index than when this one was pickled")
+    vars(index).update(added)
     return index
 
 
@@ -1206,46 +1201,6 @@ def _from_attributes(
         index._state = dataclasses.replace(state, vectors=vectors)
     renew_lock_after_fork(index)
     return index
-
-
-def _one_query(state: VectorState, q: ArrayLike) -> NDArray[Any]:
-    """A single query, (1, n_features)."""
-    queries, single = as_queries(state, q)
-    if not single:
-        raise ValueError(f"q must be one query, (n_features,), got {queries.shape}")
-    return queries
-
-
-def _kept_vectors(state: VectorState, ids: Ids) -> NDArray[Any]:
-    """The vectors of these ids, (n, n_features)."""
-    if state.vectors is None:
-        raise ValueError("only an index that is created with rerank= keeps vectors")
-    found = state.index.contains(ids)
-    if not found.all():
-        raise KeyError(int(ids[np.argmin(found)]))
-    return state.vectors.of(ids)
-
-
-def _vectors_to_rank_by(state: VectorState, by: object) -> Vectors | None:
-    """The vectors if distances are those of vectors, None if those of codes."""
-    if by is not None:
-        as_choice(by, "by", get_args(By))
-    if by == "vectors" and state.vectors is None:
-        raise ValueError("by='vectors' needs an index that keeps vectors, created with rerank=")
-    return None if by == "codes" else state.vectors
-
-
-def _n_codes_to_find(state: VectorState, k: int, rerank_from: object) -> int:
-    """The number of nearest codes to search for."""
-    if state.vectors is None:
-        if rerank_from is not None:
-            raise ValueError("rerank_from needs an index that keeps vectors, created with rerank=")
-        return k
-    if rerank_from is None:
-        n_codes = max(10 * k, 100)
-    else:
-        n_codes = as_integer(rerank_from, "rerank_from", k, 2**32)
-    return max(1, min(n_codes, len(state.index)))
 
 
 VectorIndex._base_attributes = frozenset(vars(VectorIndex()))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh._checks import as_ids, check_distinct, id_in_use_error
+from bitweigh._checks import as_ids
 from bitweigh._embeddings.inputs import as_embeddings, as_packed, float_blocks, sign_codes
-from bitweigh._embeddings.scaling import rounded, scales_of_first
-from bitweigh._embeddings.state import EmbeddingsState
+from bitweigh._embeddings.scaling import MIN_ROWS, rounded_blocks, scales_of
+from bitweigh._embeddings.state import EmbeddingsState, no_vectors
+from bitweigh._vectors.codes_and_vectors import check_ids
 from bitweigh._vectors.store import blocks_of
 from bitweigh.typing import Codes, Ids
 
@@ -31,13 +34,13 @@ def with_embeddings(
         state.index.add(codes, ids, on_duplicate="replace" if replacing else "error")  # type: ignore[arg-type]
         return state
     floats = as_embeddings(embeddings, dim)
-    new_ids = None if ids is None else _as_new_ids(state, ids, len(floats), replacing)
+    new_ids = None if ids is None else as_ids(ids)
+    if new_ids is not None:
+        check_ids(state.index, new_ids, len(floats), "any" if replacing else "unused", "embedding")
     if len(floats) == 0:
         return state
     codes = sign_codes(floats)
-    if state.rescore == "int8" and state.scales is None:
-        state = replace(state, scales=scales_of_first(floats))
-    return _with_rows(state, codes, _blocks_to_keep(state, floats), new_ids)
+    return _with_floats(state, codes, partial(float_blocks, floats), new_ids)
 
 
 def with_merged(
@@ -48,12 +51,15 @@ def with_merged(
         state.index.merge(other.index, on_duplicate="replace" if replacing else "error")
         return state
     ids = other.index.ids
-    _as_new_ids(state, ids, len(ids), replacing)
-    if state.scales is None:
-        state = replace(state, scales=other.scales)
+    check_ids(state.index, ids, len(ids), "any" if replacing else "unused", "embedding")
+    if state.scales is None and other.scales is not None:
+        state = _with_scales(state, other.scales, other.calibrated)
     if len(ids) == 0:
         return state
-    return _with_rows(state, other.index.codes_of(ids), blocks_of(other.vectors, ids), ids)
+    codes = other.index.codes_of(ids)
+    if other.scales is None:
+        return _with_floats(state, codes, partial(blocks_of, other.vectors, ids), ids)
+    return _with_rows(state, codes, blocks_of(other.vectors, ids), ids)
 
 
 def check_mergeable(state: EmbeddingsState, other: EmbeddingsState) -> None:
@@ -71,21 +77,32 @@ def check_mergeable(state: EmbeddingsState, other: EmbeddingsState) -> None:
         )
 
 
-def _as_new_ids(state: EmbeddingsState, ids: object, n: int, replacing: bool) -> Ids:
-    """Ids for n new embeddings, distinct and, unless `replacing`, not in use."""
-    new_ids = as_ids(ids)
-    if len(new_ids) != n:
-        raise ValueError(f"ids must have shape ({n},), one for each embedding, got {new_ids.shape}")
-    check_distinct(new_ids)
-    used = state.index.contains(new_ids)
-    if used.any() and not replacing:
-        raise id_in_use_error(new_ids, used, "embedding")
-    return new_ids
+def _with_floats(
+    state: EmbeddingsState, codes: Codes, blocks: Callable[[], Iterator[Block]], ids: Ids | None
+) -> EmbeddingsState:
+    """As `_with_rows`, for vectors as floats; `blocks` returns the same blocks at each call."""
+    if state.rescore == "int8" and state.scales is None:
+        assert state.vectors is not None
+        kept_ids = state.index.ids
+        if len(kept_ids) + len(codes) >= MIN_ROWS:
+            every = chain(blocks_of(state.vectors, kept_ids), blocks())
+            scales = scales_of(every, state.index.n_bits, "embeddings")
+            if scales is not None:
+                state = _with_scales(state, scales, calibrated=False)
+    rows = blocks() if state.scales is None else rounded_blocks(blocks(), state.scales)
+    return _with_rows(state, codes, rows, ids)
 
 
-def _blocks_to_keep(state: EmbeddingsState, floats: NDArray[Any]) -> Iterator[Block]:
-    for block in float_blocks(floats):
-        yield block if state.scales is None else rounded(block, state.scales)
+def _with_scales(
+    state: EmbeddingsState, scales: NDArray[np.float64], calibrated: bool
+) -> EmbeddingsState:
+    """The state with its vectors as int8 of these scales instead of float32."""
+    assert state.vectors is not None
+    ids = state.index.ids
+    writer = no_vectors("int8", scales, state.index.n_bits).writer()
+    for block in rounded_blocks(blocks_of(state.vectors, ids), scales):
+        writer.write(block)
+    return replace(state, vectors=writer.finish(ids), scales=scales, calibrated=calibrated)
 
 
 def _with_rows(

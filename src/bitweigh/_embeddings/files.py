@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bitweigh import _storage
-from bitweigh._embeddings.state import EmbeddingsState
+from bitweigh._embeddings.state import EmbeddingsState, no_vectors
 from bitweigh._storage import Source, embedding_files
 from bitweigh._storage.embedding_files import EmbeddingContent
 from bitweigh._vectors.files import Blocks
@@ -40,11 +40,12 @@ def load(
 
     Raises CorruptFileError if the folder is damaged, and ValueError for codes of another bit order.
     """
-    if _storage.folder_kind(path) == "embeddings":
+    if _storage.folder_kind(path) != "index":  # for another kind this raises
         content, source, vectors_path = embedding_files.load(path, mapped, verify)
         index = Index._of(content.codes, source, build)
         vectors = _vectors_of(content, vectors_path, mapped)
-        return EmbeddingsState(index, content.rescore, vectors, content.scales), source
+        calibrated = content.scales is not None
+        return EmbeddingsState(index, content.rescore, vectors, content.scales, calibrated), source
     codes, source = _storage.load(path, mapped, verify)
     if codes.bitorder != "big":
         raise ValueError(
@@ -61,7 +62,7 @@ def check_files(folder: Path) -> None:
 
 def _vectors_of(content: EmbeddingContent, path: Path | None, mapped: bool) -> Vectors:
     if content.vectors is None or content.ids is None:
-        return Vectors.empty(content.rescore, content.codes.n_bits)
+        return no_vectors(content.rescore, content.scales, content.codes.n_bits)
     (stored,) = content.vectors
     vectors = Vectors.of_arrays(content.ids, stored)
     if mapped:

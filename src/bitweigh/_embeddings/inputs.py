@@ -12,7 +12,15 @@ from bitweigh._checks import as_array
 from bitweigh.hashers._vectors import blocks
 from bitweigh.typing import Codes, Floats
 
-__all__ = ["SIGN_BIT", "as_embeddings", "as_packed", "as_queries", "float_blocks", "sign_codes"]
+__all__ = [
+    "SIGN_BIT",
+    "as_embeddings",
+    "as_packed",
+    "as_queries",
+    "float_blocks",
+    "one_query",
+    "sign_codes",
+]
 
 # "binary" is "ubinary" minus 128, which is the same as flipping this bit.
 SIGN_BIT = np.uint8(128)
@@ -82,22 +90,30 @@ def sign_codes(embeddings: NDArray[Any]) -> Codes:
     return np.concatenate([np.empty((0, n_bytes), np.uint8), *codes])
 
 
-def as_queries(queries: object, dim: int) -> Floats:
+def as_queries(queries: object, dim: int, name: str = "queries") -> Floats:
     """Finite float queries ``(dim,)`` or ``(nq, dim)``."""
-    array = as_array(queries, "queries")
+    array = as_array(queries, name)
+    if array.dtype == np.float16:
+        array = array.astype(np.float32)
     if array.dtype.char not in "fd" or not array.dtype.isnative:
         hint = ""
         if array.dtype.kind == "f":
-            hint = "; convert them with queries.astype(np.float32)"
+            hint = f"; convert with {name}.astype(np.float32)"
         elif array.dtype in (np.uint8, np.int8, np.bool_):
             hint = "; pass queries as the model returns them, only what is added is quantised"
-        raise TypeError(f"queries must be float32 or float64, got {array.dtype}{hint}")
+        raise TypeError(f"{name} must be float16, float32 or float64, got {array.dtype}{hint}")
     if array.ndim not in (1, 2) or array.shape[-1] != dim:
-        raise ValueError(f"queries must have shape ({dim},) or (nq, {dim}), got {array.shape}")
+        raise ValueError(f"{name} must have shape ({dim},) or (nq, {dim}), got {array.shape}")
     finite = np.isfinite(array)
     if not finite.all():
         position = tuple(np.argwhere(~finite)[0].tolist())
-        raise ValueError(
-            f"queries must be finite, got {array[position]} at queries{list(position)}"
-        )
+        raise ValueError(f"{name} must be finite, got {array[position]} at {name}{list(position)}")
     return array
+
+
+def one_query(query: object, dim: int) -> Floats:
+    """A single finite query, ``(dim,)``."""
+    checked = as_queries(query, dim, "query")
+    if checked.ndim != 1:
+        raise ValueError(f"query must be one query, (dim,), got {checked.shape}")
+    return checked

@@ -19,6 +19,7 @@ from bitweigh._index.filters import Filter, as_filter, ids_among
 from bitweigh._index.request import in_order, search_options
 from bitweigh._index.request import within as codes_within
 from bitweigh._results import RangeResult, ScoredRangeResult, ScoredResult
+from bitweigh._vectors.codes_and_vectors import n_candidates
 from bitweigh._vectors.ranking import all_within, rank
 from bitweigh._vectors.store import Vectors
 from bitweigh.costs import inner_product
@@ -41,18 +42,18 @@ class Limits(NamedTuple):
     deadline: _core.Deadline | None = None
 
 
-def n_to_rescore(state: EmbeddingsState, k: int, rescore_from: object) -> int:
-    """The number of embeddings to rescore, found by their bits; 0 to rank by bits alone."""
-    if state.vectors is None:
-        if rescore_from is not None:
-            raise ValueError("rescore_from needs kept vectors: create with rescore=")
+def n_to_rescore(state: EmbeddingsState, k: int, rescore_from: object, extra: int = 0) -> int:
+    """The number of embeddings to rescore, found by their bits; 0 to rank by bits alone.
+
+    `extra` as in `n_candidates`.
+    """
+    if (
+        state.vectors is not None
+        and rescore_from is not None
+        and as_integer(rescore_from, "rescore_from", 0, 2**32) == 0
+    ):
         return 0
-    if rescore_from is None:
-        rescore_from = max(10 * k, 100)
-    elif as_integer(rescore_from, "rescore_from", 0, 2**32) == 0:
-        return 0
-    wanted = as_integer(rescore_from, "rescore_from", k, 2**32)
-    return max(1, min(wanted, len(state.index)))
+    return n_candidates(state, k, rescore_from, "rescore", extra)
 
 
 def best(
@@ -101,8 +102,8 @@ def scored(
     try:
         found = _within(state, queries, 0.0 - bounds, by_vectors, signed, limit, limits)
     except LimitError as error:
-        # Scores have no radius.
-        raise LimitError(str(error).replace("within its radius", "of at least min_score")) from None
+        what = "embeddings with a score of at least min_score"
+        raise LimitError(error.query, error.limit, what) from None
     return _as_scores(found)
 
 
@@ -161,7 +162,9 @@ def in_order_of_vectors(
 
 
 def _as_scores(found: RangeResult) -> ScoredRangeResult:
-    return ScoredRangeResult(found.lims, 0.0 - found.distances, found.ids)
+    # Not -distances, which would turn 0.0 into -0.0.
+    scores = np.subtract(0.0, found.distances, out=found.distances)
+    return ScoredRangeResult(found.lims, scores, found.ids)
 
 
 def _folded(state: EmbeddingsState, queries: Floats) -> NDArray[np.float64]:

@@ -131,9 +131,7 @@ def within(
         distances, ids = engine.range_search(segments, costs, radii, options, lims, counters)
     except _core.TooManyRowsError as error:
         query = first + int(str(error))
-        raise LimitError(
-            f"query {query} has more than limit={options.limit} codes within its radius"
-        ) from None
+        raise LimitError(query, options.limit, "codes within its radius") from None
     # The engine's int64 is C's long long, a different type to NumPy than its int64.
     result = RangeResult(lims, distances, ids.view(np.int64))
     if counters is not None:

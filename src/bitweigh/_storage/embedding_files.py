@@ -102,7 +102,10 @@ def _described(content: EmbeddingContent) -> tuple[dict[str, Any], dict[str, Arr
     if content.scales is not None:
         named["scales"] = array_data(SCALE_KIND, content.scales.dtype, [content.scales], lengths)
     if content.vectors is not None and content.ids is not None and rows:
-        dtypes = {"vectors": np.dtype(content.rescore), "vector_ids": content.ids.dtype}
+        dtypes = {
+            "vectors": _vector_dtype(content.rescore, content.scales),
+            "vector_ids": content.ids.dtype,
+        }
         arrays = {"vectors": content.vectors, "vector_ids": [content.ids]}
         for kind in VECTOR_KINDS:
             named[kind.name] = array_data(kind, dtypes[kind.name], arrays[kind.name], lengths)
@@ -140,6 +143,11 @@ def _read_scales(folder: Path, stored: ArrayFile) -> NDArray[np.float64]:
     return scales
 
 
+def _vector_dtype(rescore: RescoreDtype, scales: object | None) -> np.dtype[Any]:
+    """The dtype of the vectors in their file: with "int8" float32 while there are no scales."""
+    return np.dtype("float32" if rescore == "int8" and scales is None else rescore)
+
+
 def _read_fields(manifest: Manifest) -> _Attached:
     index = index_files.stored_index(manifest)
     fields: Fields = manifest.fields().object("attachments")
@@ -149,9 +157,10 @@ def _read_fields(manifest: Manifest) -> _Attached:
     rows = fields.integer("rows", 0, MAX_ROWS)
     lengths = {"vectors": rows, "features": index.n_bits}
     scales = fields.array(SCALE_KIND, lengths)
-    if (rescore == "int8" and rows and scales is None) or (rescore != "int8" and scales):
-        fields.fail_at("scales", "must be there for int8, and only for that")
+    if rescore != "int8" and scales is not None:
+        fields.fail_at("scales", "must be null unless rescore is 'int8'")
     vectors, vector_ids = (fields.array(kind, lengths) for kind in VECTOR_KINDS)
-    if vectors is not None and vectors.dtype != np.dtype(rescore).newbyteorder("<").str:
-        fields.fail_at("rescore", f"must be the dtype of {vectors.name}")
+    expected = _vector_dtype(rescore, scales)
+    if vectors is not None and vectors.dtype != expected.newbyteorder("<").str:
+        fields.fail_at("vectors", f"must be the name of a file of {expected.name}")
     return _Attached(rescore, rows, scales, vectors, vector_ids)

@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh._checks import check_distinct, id_in_use_error
 from bitweigh._progress import ProgressBar
 from bitweigh._vectors.hashing import row_blocks
 from bitweigh._vectors.state import VectorState
 from bitweigh.hashers._estimator import Estimator
 from bitweigh.typing import Ids
 
-__all__ = ["check_ids", "check_mergeable", "with_merged", "with_vectors"]
-
-
-def check_ids(
-    state: VectorState, ids: Ids, n_vectors: int, expected: Literal["unused", "used", "any"]
-) -> None:
-    """Raise unless these can be the ids of `n_vectors` vectors to add or to replace.
-
-    ValueError for an id that must be unused and is not, KeyError for one that must be used.
-    """
-    if len(ids) != n_vectors:
-        raise ValueError(
-            f"ids must have shape ({n_vectors},), one for each vector, got {ids.shape}"
-        )
-    check_distinct(ids)
-    used = state.index.contains(ids)
-    if expected == "unused" and used.any():
-        raise id_in_use_error(ids, used, "vector")
-    if expected == "used" and not used.all():
-        raise KeyError(int(ids[np.argmin(used)]))
+__all__ = ["check_mergeable", "with_merged", "with_vectors"]
 
 
 def with_vectors(

@@ -7,35 +7,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import Field, replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from dataclasses import replace
 
 import numpy as np
 
-from bitweigh._vectors.store import Vectors
+from bitweigh._vectors.codes_and_vectors import AnyState, StateWithVectors
+from bitweigh._vectors.store import MAX_FILES, Vectors
 from bitweigh.index import Index
 
-__all__ = ["StateWithVectors", "compact"]
+__all__ = ["compact"]
 
-
-class StateWithVectors(Protocol):
-    """A dataclass that is never changed, whose vectors belong to the codes of its index."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    @property
-    def index(self) -> Index:
-        """The codes."""
-
-    @property
-    def vectors(self) -> Vectors | None:
-        """The kept vectors."""
-
-
-AnyState = TypeVar("AnyState", bound=StateWithVectors)
-
-# Files of vectors that are left as they are: each takes a file descriptor.
-_MAX_FILES = 8
 # Times that work starts again because others have merged segments, before it keeps them out.
 _MAX_ATTEMPTS = 3
 
@@ -80,7 +61,7 @@ class CompactVectors:
         self._copied: Vectors | None = None
         self._seen = vectors = state.vectors
         if vectors is not None and (
-            vectors.n_rows != len(state.index) or len(vectors.arrays) > _MAX_FILES
+            vectors.n_rows != len(state.index) or len(vectors.arrays) > MAX_FILES
         ):
             self._copied = vectors.only(state.index.ids)
 

@@ -16,7 +16,7 @@ from bitweigh.errors import CorruptFileError
 from bitweigh.index import Index
 from bitweigh.typing import BuildMode, Ids
 
-__all__ = ["Blocks", "check_files", "checksum", "load", "save"]
+__all__ = ["Blocks", "check_files", "is_still_there", "load", "save"]
 
 
 class Blocks:
@@ -64,9 +64,12 @@ def load(
     return state, source
 
 
-def checksum(folder: Path) -> str:
-    """The checksum of a folder: that of its manifest, which lists the checksums of its files."""
-    return vector_files.checksum_of(folder)
+def is_still_there(source: Source) -> bool:
+    """Whether a folder still holds the same index: its manifest has the checksums of its files."""
+    try:
+        return vector_files.checksum_of(source.folder) == source.checksum
+    except (OSError, CorruptFileError):
+        return False
 
 
 def check_files(folder: Path) -> None:

@@ -13,14 +13,27 @@ from bitweigh._checks import as_array
 from bitweigh._vectors.state import VectorState
 from bitweigh.hashers._vectors import as_vectors, blocks, unit_rows
 
-__all__ = ["as_queries", "cost_blocks", "row_blocks"]
+__all__ = ["as_queries", "cost_blocks", "costs_of", "one_query", "row_blocks"]
 
 
-def as_queries(state: VectorState, Q: object) -> tuple[NDArray[Any], bool]:
+def as_queries(state: VectorState, Q: object, name: str = "Q") -> tuple[NDArray[Any], bool]:
     """Queries (nq, n_features), not yet checked for NaN, and whether there was a single query."""
     single = np.ndim(Q) == 1  # type: ignore[arg-type]
-    rows = as_array(Q, "Q", allow_objects=True)[np.newaxis] if single else Q
-    return as_vectors(rows, "VectorIndex", state.hasher.n_features_in_, name="Q"), single
+    rows = as_array(Q, name, allow_objects=True)[np.newaxis] if single else Q
+    return as_vectors(rows, "VectorIndex", state.hasher.n_features_in_, name=name), single
+
+
+def one_query(state: VectorState, q: object) -> NDArray[np.float64]:
+    """A single query, (1, n_features), checked and as a hasher takes it."""
+    queries, single = as_queries(state, q, "q")
+    if not single:
+        raise ValueError(f"q must be one query, (n_features,), got {queries.shape}")
+    finite = np.isfinite(queries[0])
+    if not finite.all():
+        place = int(np.argmin(finite))
+        raise ValueError(f"q must be finite, got {queries[0, place]} at q[{place}]")
+    ((_, row),) = row_blocks(state, queries, "q")
+    return row
 
 
 def row_blocks(
@@ -39,5 +52,10 @@ def cost_blocks(
 ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64]]]:
     """Yield blocks of queries: their positions, the queries (m, n_features), and their costs."""
     for first, block in row_blocks(state, queries, "Q"):
-        costs = state.weigher._costs_block(state.hasher._project_block(block))
-        yield slice(first, first + len(block)), block, np.ascontiguousarray(costs, np.float64)
+        yield slice(first, first + len(block)), block, costs_of(state, block)
+
+
+def costs_of(state: VectorState, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The costs (m, n_bits, 2) of queries that are as a hasher takes them."""
+    costs = state.weigher._costs_block(state.hasher._project_block(rows))
+    return np.ascontiguousarray(costs, np.float64)

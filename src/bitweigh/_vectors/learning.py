@@ -135,8 +135,8 @@ def _sample_for(
     if metric == "euclidean":
         return sample
     units = np.empty(sample.shape, np.result_type(sample.dtype, np.float32))
-    for first, block in blocks(sample):
-        units[first : first + len(block)] = unit_rows(block, first)
+    for first, block in blocks(sample, sampled=True):
+        units[first : first + len(block)] = unit_rows(block, first, sampled=True)
     return units
 
 

@@ -6,7 +6,7 @@ compiled module: it depends on these two alone.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,12 @@ __all__ = ["RankingMetric", "all_within", "rank", "within"]
 RankingMetric: TypeAlias = Metric | Literal["inner_product"]
 """Distance between a query and a vector; that of "inner_product" is minus the product."""
 
+# Queries in a block: so many that reading a vector takes little of the time.
+_BLOCK_QUERIES = 256
 # Distances computed at a time when all vectors are read: 32 MB of float64.
 _BLOCK_DISTANCES = 2**22
-# The same for a call with a deadline: NumPy takes about a millisecond for them.
-_DEADLINE_BLOCK_DISTANCES = 2**18
+# The same for a call with a deadline: NumPy takes less than a millisecond for them.
+_DEADLINE_BLOCK_DISTANCES = 2**16
 
 
 def rank(
@@ -85,42 +87,62 @@ def all_within(
 ) -> RangeResult:
     """Find all vectors of these ids, ascending, that are within the radius of each query."""
     workers, capped = _workers(threads)
-    found: list[list[tuple[NDArray[np.float64], Ids]]] = [[] for _ in queries]
+    found: list[_Found] = []
     counts = np.zeros(len(queries), dtype=np.int64)
     at_once = _BLOCK_DISTANCES if deadline is None else _DEADLINE_BLOCK_DISTANCES
-    step = max(1, at_once // max(1, len(queries)))
-    for first in range(0, len(ids), step):
-        block = ids[first : first + step]
-        rows = vectors.rows_of(block, deadline)
-        if (rows < 0).any():
-            raise _no_vector_error(int(block[rows < 0][0]))
-        distances = np.empty((len(queries), len(block)))
-        _core.vector_distances(
-            vectors.arrays, queries, rows, metric, workers, capped, distances, deadline
-        )
-        near = distances <= radii[:, np.newaxis]
-        counts += near.sum(axis=1)
-        if limit is not None and (counts > limit).any():
-            query = int(np.argmax(counts > limit))
-            raise LimitError(f"query {query} has more than limit={limit} vectors within its radius")
-        for parts, to_block, inside in zip(found, distances, near, strict=True):
-            parts.append((to_block[inside], block[inside]))
-    ordered = [_in_order(parts) for parts in found]
-    return RangeResult(
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-        np.concatenate([np.empty(0), *(distances for distances, _ in ordered)]),
-        np.concatenate([np.empty(0, np.int64), *(ids for _, ids in ordered)]),
-    )
+    for first_query in range(0, len(queries), _BLOCK_QUERIES):
+        here = slice(first_query, first_query + _BLOCK_QUERIES)
+        step = at_once // min(len(queries), _BLOCK_QUERIES)
+        for first in range(0, len(ids), step):
+            block = ids[first : first + step]
+            rows = vectors.rows_of(block, deadline)
+            if (rows < 0).any():
+                raise _no_vector_error(int(block[rows < 0][0]))
+            distances = np.empty((len(queries[here]), len(block)))
+            _core.vector_distances(
+                vectors.arrays, queries[here], rows, metric, workers, capped, distances, deadline
+            )
+            near = distances <= radii[here, np.newaxis]
+            if not near.any():
+                continue
+            per_query = near.sum(axis=1)
+            counts[here] += per_query
+            if limit is not None and (counts > limit).any():
+                raise LimitError(int(np.argmax(counts > limit)), limit, "vectors within its radius")
+            columns = np.nonzero(near)[1]
+            found.append(_Found(first_query, per_query, distances[near], block[columns]))
+    return _joined(found, counts, deadline)
 
 
-def _in_order(
-    parts: list[tuple[NDArray[np.float64], Ids]],
-) -> tuple[NDArray[np.float64], Ids]:
-    """Join one query's results, nearest first; ids ascend over the blocks, so ties keep order."""
-    distances = np.concatenate([np.empty(0), *(distances for distances, _ in parts)])
-    ids = np.concatenate([np.empty(0, np.int64), *(ids for _, ids in parts)])
-    order = np.argsort(distances, kind="stable")
-    return distances[order], ids[order]
+class _Found(NamedTuple):
+    """Results in a block of vectors for a block of queries, query by query."""
+
+    first_query: int
+    counts: NDArray[np.int64]
+    """The number of results of each query."""
+    distances: NDArray[np.float64]
+    ids: Ids
+
+
+def _joined(
+    found: list[_Found], counts: NDArray[np.int64], deadline: _core.Deadline | None
+) -> RangeResult:
+    """Join the results of each query, nearest first; `counts` has their number for each query."""
+    lims = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    distances, ids = np.empty(lims[-1]), np.empty(lims[-1], np.int64)
+    free = lims[:-1].copy()  # where the next result of each query goes
+    for part in found:
+        here = slice(part.first_query, part.first_query + len(part.counts))
+        starts = np.cumsum(part.counts) - part.counts
+        places = np.repeat(free[here] - starts, part.counts) + np.arange(len(part.ids))
+        distances[places], ids[places] = part.distances, part.ids
+        free[here] += part.counts
+        if deadline is not None:
+            deadline.check()
+    _core.sort_found(distances, ids, lims, deadline)
+    if deadline is not None and len(counts):
+        deadline.check()
+    return RangeResult(lims, distances, ids)
 
 
 def _workers(threads: int | None) -> tuple[int, bool]:

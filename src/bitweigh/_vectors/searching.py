@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import _core
-from bitweigh._index.filters import AnyFilter, segments_of
+from bitweigh._index.filters import AnyFilter, ids_among, segments_of
 from bitweigh._index.request import Request, in_order, nearest, search_options
 from bitweigh._index.request import within as codes_within
 from bitweigh._progress import ProgressBar
 from bitweigh._results import RangeResult, SearchResult
-from bitweigh._vectors.hashing import cost_blocks
-from bitweigh._vectors.ranking import rank, within
+from bitweigh._vectors.hashing import cost_blocks, costs_of
+from bitweigh._vectors.ranking import all_within, rank
 from bitweigh._vectors.state import VectorState
 from bitweigh._vectors.store import Vectors
 
@@ -100,18 +100,18 @@ def codes_in_range(
 
 
 def vectors_in_order(
-    state: VectorState, vectors: Vectors, query: NDArray[Any], id_filter: AnyFilter | None
+    state: VectorState, vectors: Vectors, row: NDArray[np.float64], id_filter: AnyFilter | None
 ) -> Iterator[tuple[float, int]]:
     """Yield all vectors as (distance, id), nearest first; the first one takes a pass over all."""
     everything = np.array([np.inf])
-    _, distances, ids = within(state, vectors, query, everything, None, id_filter, None)
+    among = ids_among(state.index.ids, id_filter)
+    _, distances, ids = all_within(vectors, among, row, state.metric, everything, None, None)
     yield from zip(distances.tolist(), ids.tolist(), strict=True)
 
 
 def codes_in_order(
-    state: VectorState, query: NDArray[Any], id_filter: AnyFilter | None
+    state: VectorState, row: NDArray[np.float64], id_filter: AnyFilter | None
 ) -> Iterator[tuple[float, int]]:
     """All codes as (distance, id), nearest first, searched for as far as they are consumed."""
     request = _request(state, Options(id_filter, threads=1))
-    ((_, _, costs),) = cost_blocks(state, query)
-    return in_order(request, costs[0])
+    return in_order(request, costs_of(state, row)[0])

@@ -22,9 +22,12 @@ from bitweigh import _core
 from bitweigh.errors import CorruptFileError
 from bitweigh.typing import Ids, RescoreDtype
 
-__all__ = ["Vectors", "Writer", "blocks_of", "check_vectors"]
+__all__ = ["MAX_FILES", "Vectors", "Writer", "blocks_of", "check_vectors"]
 
 Rows: TypeAlias = NDArray[Any]
+
+MAX_FILES = 8
+"""Files of vectors that are left as they are: each takes a file descriptor."""
 
 # Values read at a time when all vectors are read: 4 MB of float32.
 _BLOCK_VALUES = 2**20
@@ -144,6 +147,27 @@ def _run_of(ids: Ids | range, first_row: int) -> _Run:
     return _Run(ids[order], first_row + order)
 
 
+def _in_few_files(arrays: tuple[Rows, ...]) -> tuple[Rows, ...]:
+    """The same rows in at most `MAX_FILES` arrays; the smallest are copied to a new file."""
+    groups = [[array] for array in arrays if len(array)]
+    if len(groups) > MAX_FILES:
+        while len(groups) > MAX_FILES // 2:
+            sizes = [sum(map(len, group)) for group in groups]
+            first = min(range(len(sizes) - 1), key=lambda i: sizes[i] + sizes[i + 1])
+            groups[first : first + 2] = [groups[first] + groups[first + 1]]
+    return tuple(group[0] if len(group) == 1 else _in_a_file(group) for group in groups)
+
+
+def _in_a_file(arrays: list[Rows]) -> Rows:
+    """The rows of all arrays in a new file, mapped."""
+    log = _Log(arrays[0].dtype, arrays[0].shape[1])
+    rows = 0
+    for array in arrays:
+        log.write(rows, array)
+        rows += len(array)
+    return log.mapped(rows)
+
+
 class Vectors:
     """Vectors of the same width and dtype by id."""
 
@@ -155,20 +179,21 @@ class Vectors:
         runs: tuple[_Run, ...] = (),
         *,
         lineage: object = None,
-        borrowed: bool = False,
+        borrowed_arrays: tuple[Rows, ...] | None = None,
     ) -> None:
         """Number the rows through the arrays of `frozen`, then the first `log_rows` of the log.
 
-        `lineage` is the same object for all that append to the same first rows. The log of
-        borrowed vectors belongs to another index: they never append to it.
+        `lineage` is the same object for all that append to the same first rows. Vectors with
+        borrowed arrays, which are those rows, never append to the log: it belongs to another index.
         """
         self._log = log
         self._lineage = object() if lineage is None else lineage
-        self._borrowed = borrowed
+        self._borrowed = borrowed_arrays is not None
         self._frozen = frozen
         self._log_rows = log_rows
         self._runs = runs  # oldest first
-        self._arrays = (*frozen, log.mapped(log_rows))
+        # Each mapping takes a file descriptor, so borrowed rows are not mapped again.
+        self._arrays = borrowed_arrays or (*frozen, log.mapped(log_rows))
         self._ends = np.cumsum([len(array) for array in self._arrays])
 
     @classmethod
@@ -232,7 +257,7 @@ class Vectors:
         if self._log.owner == os.getpid() and not self._borrowed:
             return Writer(self._log, self._frozen, self._log_rows, self._runs, self._lineage)
         log = _Log(self.dtype, self.n_features)
-        return Writer(log, self._arrays, 0, self._runs, self._lineage)
+        return Writer(log, _in_few_files(self._arrays), 0, self._runs, self._lineage)
 
     def shared(self) -> Vectors:
         """The same vectors for another index, whose additions go to a file of its own."""
@@ -242,7 +267,7 @@ class Vectors:
             self._log_rows,
             self._runs,
             lineage=self._lineage,
-            borrowed=True,
+            borrowed_arrays=self._arrays,
         )
 
     def continues(self, earlier: Vectors) -> bool:

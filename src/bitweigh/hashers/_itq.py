@@ -172,7 +172,10 @@ def _rotate(
     sums that are needed anyway: ||B - V R||^2 = ||B||^2 + ||V||^2 - 2 trace(B^T V R).
     """
     errors = np.empty(n_rounds)
-    narrow = projected.astype(np.float32)
+    # Divided by a power of 2, so that nothing is rounded, and float32 holds numbers of any size.
+    largest = np.abs(projected).max(initial=0.0)
+    scale = math.ldexp(1.0, math.frexp(largest)[1] - 1)
+    narrow = np.divide(projected, scale).astype(np.float32)
     squares = projected.size + float(np.square(projected).sum())
     step = max(1, _ROUND_BLOCK_VALUES // projected.shape[1])
     row_blocks = [narrow[first : first + step] for first in range(0, len(narrow), step)]
@@ -182,7 +185,7 @@ def _rotate(
             rotations = [rotation.astype(np.float32)] * len(lanes)
             # The products of one lane after the other, in order.
             product = sum(pool.map(_signs_by_rows, lanes, rotations), np.zeros_like(rotation))
-            error = squares - 2.0 * float(np.vdot(product, rotation.T))
+            error = squares - 2.0 * scale * float(np.vdot(product, rotation.T))
             errors[number] = math.sqrt(max(0.0, error))
             u, _, a_transposed = np.linalg.svd(product)
             rotation = a_transposed.T @ u.T

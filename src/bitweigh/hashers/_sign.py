@@ -75,7 +75,7 @@ class Sign(Hasher):
         return n_features
 
     def _learn(self, rows: NDArray[Any], n_bits: int, generator: np.random.Generator) -> None:  # noqa: ARG002
-        for _ in blocks(rows):  # raises ValueError for values that are not finite
+        for _ in blocks(rows, sampled=True):  # raises ValueError for values that are not finite
             pass
         self.thresholds_ = np.zeros(n_bits)
         if self.threshold == "median":

@@ -84,12 +84,12 @@ def sample_rows(
 
 
 def blocks(
-    vectors: NDArray[Any], n_bits: int = 1, *, name: str = "X"
+    vectors: NDArray[Any], n_bits: int = 1, *, name: str = "X", sampled: bool = False
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """Yield the rows in blocks of finite float64, each with the number of its first row.
 
     A block, and its projection to `n_bits` numbers per row, each have at most `BLOCK_VALUES` values
-    unless a single row has more.
+    unless a single row has more. If they are `sampled`, an error says that it numbers those.
     """
     step = max(1, BLOCK_VALUES // max(vectors.shape[1], n_bits))
     for start in range(0, len(vectors), step):
@@ -99,22 +99,22 @@ def blocks(
             row, column = np.argwhere(~finite)[0]
             value = "NaN" if np.isnan(block[row, column]) else "infinity"
             raise ValueError(
-                f"{name} must be finite, got {value} at {name}[{start + row}, {column}] of the "
-                "rows used"
+                f"{name} must be finite, got {value} at {name}[{start + row}, {column}]"
+                + _of_sample(sampled)
             )
         yield start, block
 
 
 def mean_of(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """The mean of each feature, float64 ``(n_features,)``."""
+    """The mean of each feature of a sample, float64 ``(n_features,)``."""
     total = np.zeros(vectors.shape[1])
-    for _, block in blocks(vectors):
+    for _, block in blocks(vectors, sampled=True):
         total += block.sum(axis=0)
     return total / len(vectors)
 
 
 def unit_rows(
-    block: NDArray[np.float64], first: int = 0, *, name: str = "X"
+    block: NDArray[np.float64], first: int = 0, *, name: str = "X", sampled: bool = False
 ) -> NDArray[np.float64]:
     """The rows of a block, each divided by its length; `first` is the number of the first row.
 
@@ -125,9 +125,13 @@ def unit_rows(
     if not largest.all():
         row = first + int(np.argmin(largest != 0))
         raise ValueError(
-            f"{name} must have no zero vectors, which have no cosine, got {name}[{row}] of the "
-            "rows used"
+            f"{name} must have no zero vectors, which have no cosine, got {name}[{row}]"
+            + _of_sample(sampled)
         )
     scaled = block / largest
     unit: NDArray[np.float64] = scaled / np.sqrt((scaled**2).sum(axis=1, keepdims=True))
     return unit
+
+
+def _of_sample(sampled: bool) -> str:
+    return " of the rows used" if sampled else ""
