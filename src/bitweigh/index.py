@@ -88,7 +88,7 @@ class Index:
         a search can skip most of them; 0 for none. By default as many as make searches faster, if
         any do: see `build`. At most 16, in at most half of the free memory.
     band_bits : int, optional
-        Bits that each band is sorted by, at most 24. By default such that about 16 rows share their
+        Bits that each band is sorted by, at most 28. By default such that about 16 rows share their
         values, or 4 if codes are long.
     memory_limit : int, optional
         Bytes of memory that the index may use. Fewer bands are built if more would not fit.
