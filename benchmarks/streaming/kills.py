@@ -102,14 +102,16 @@ def _kill(
 ) -> bool:
     """Kill a process at a random moment; return whether it was still there.
 
-    Publishing takes little time. To come upon it as well, half of the processes that begin it are
-    killed while they do.
+    Publishing takes little time. To come upon it as well, whoever is the first of its build to
+    begin it is killed then, and so is half of those after it.
     """
-    end = time.perf_counter() + moments.uniform(0.0, LONGEST_SHARE * times.all)
-    _wait(process, lambda: index.exists() or time.perf_counter() > end)
-    if index.exists():
-        if moments.random() < 0.5:
-            return False
+    publishing = index.exists()
+    if publishing and moments.random() < 0.5:
+        return False
+    longest = times.publishing if publishing else LONGEST_SHARE * times.all
+    end = time.perf_counter() + moments.uniform(0.0, longest)
+    _wait(process, lambda: time.perf_counter() > end or index.exists() > publishing)
+    if index.exists() > publishing:
         time.sleep(moments.uniform(0.0, times.publishing))
     if process.poll() is not None:
         return False
