@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from benchmarks.streaming.builds import Build, digests
 
-__all__ = ["Attempt", "can_mount", "fill_disk", "limit_files"]
+__all__ = ["Attempt", "CannotMountError", "can_mount", "fill_disk", "limit_files"]
 
 # A build takes less than this many bytes a row at any time, and so does its index.
 DISK_BYTES = 60
@@ -27,6 +27,10 @@ ROOM_BYTES = 8
 LATER_ROOM_BYTES = 3
 # Too little for the directories of an index of a few thousand rows.
 PUBLISHING_ROOM = 1 << 13
+
+
+class CannotMountError(Exception):
+    """Even root cannot mount a disk, as in most containers."""
 
 
 class Attempt(NamedTuple):
@@ -85,7 +89,10 @@ def mounted(folder: Path, size: int) -> Iterator[None]:
     """Mount a disk of memory for the time of a block."""
     folder.mkdir()
     options = ["-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-    subprocess.run(["mount", *options], check=True)
+    try:
+        subprocess.run(["mount", *options], check=True, capture_output=True)
+    except subprocess.CalledProcessError as error:
+        raise CannotMountError(error.stderr.decode().strip()) from None
     try:
         yield
     finally:

@@ -91,8 +91,9 @@ def _undisturbed(build: Build) -> _Times:
     began = time.perf_counter()
     _wait(process, build.index.exists)
     publishing = time.perf_counter()
-    if process.wait() != 0:
-        raise RuntimeError(f"the build failed: {process.communicate()[1]}")
+    _, errors = process.communicate()
+    if process.returncode != 0:
+        raise RuntimeError(f"the build failed: {errors}")
     end = time.perf_counter()
     return _Times(end - began, end - publishing)
 
