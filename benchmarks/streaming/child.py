@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ def main() -> None:
     parser.add_argument("--log", type=Path, help="gets a line for each part that is begun")
     parser.add_argument("--iterator", action="store_true", help="give batches, not files")
     parser.add_argument("--max-file-bytes", type=int, help="no file may be larger")
+    parser.add_argument("--kill-at-step", type=int, help="of publishing")
     parser.add_argument("--end-after", help="end when the journal has this stage or fact")
     arguments = parser.parse_args()
     if arguments.rows_at_once is not None:
@@ -45,6 +48,8 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     if arguments.log is not None:
         log_parts(arguments.log)
+    if arguments.kill_at_step is not None:
+        kill_while_publishing(arguments.index.resolve(), arguments.kill_at_step)
     if arguments.end_after is not None:
         end_after(arguments.end_after)
     source = in_batches(arguments.codes) if arguments.iterator else arguments.codes
@@ -79,6 +84,25 @@ def log_parts(path: Path) -> None:
 
     mock.patch.object(build, "sort_piece", logged_sort).start()
     mock.patch.object(build, "merge_range", logged_merge).start()
+
+
+def kill_while_publishing(index: Path, steps: int) -> None:
+    """Let the process kill itself after it has changed so many names, once the index has a folder.
+
+    Names of files are changed while the index is published and the files of the build are deleted.
+    """
+    left = steps
+    publishing = index.exists()
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal left, publishing
+        publishing = publishing or (event == "os.mkdir" and Path(arguments[0]) == index)
+        if publishing and event in {"os.rename", "os.link", "os.remove", "os.rmdir"}:
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+
+    sys.addaudithook(hook)
 
 
 def end_after(name: str) -> None:
