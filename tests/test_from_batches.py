@@ -190,6 +190,20 @@ def test_a_build_ended_before_any_of_its_steps_is_continued_by_the_same_call(
     assert ended > 15
 
 
+def test_a_build_ended_while_its_files_are_deleted_is_continued_by_the_same_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, index = small_codes(tmp_path), tmp_path / "index"
+    end = mock.Mock(side_effect=RuntimeError("the end"))
+    monkeypatch.setattr(batches.shutil, "rmtree", end)
+    with pytest.raises(RuntimeError, match="the end"):
+        small_build(source, index)
+    monkeypatch.undo()
+    assert (tmp_path / "index.building").exists()
+    assert len(small_build(source, index)) == SMALL
+    assert not (tmp_path / "index.building").exists()
+
+
 def test_an_index_saved_where_a_build_was_to_publish_its_own_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,6 +139,13 @@ def test_rows_whose_keys_differ_in_few_bits_are_cut_between_any_two_keys(tmp_pat
     check_lean(built, codes)
 
 
+def test_rows_whose_keys_agree_in_the_lowest_bits_are_sorted_by_the_others(tmp_path: Path) -> None:
+    codes = np.zeros((1000, 8), np.uint8)
+    codes[:, 1] = np.random.default_rng(5).integers(0, 256, 1000)
+    built = build_lean(in_pieces(codes, None, 300), tmp_path, 64, layout=[range(16)])
+    check_lean(built, codes)
+
+
 def test_the_default_layout_has_keys_of_at_most_24_bits_and_no_directory_larger_than_the_rows(
     tmp_path: Path,
 ) -> None:

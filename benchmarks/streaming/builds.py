@@ -107,8 +107,8 @@ class Build:
         return f"band {band}" if "rows" in facts else "sorting"
 
     def is_finished(self) -> bool:
-        """Whether the index is there, and nothing else."""
-        return (self.index / "manifest.json").exists() and not self.work.exists()
+        """Whether the index is there, and no file besides."""
+        return (self.index / "manifest.json").exists() and not any(self.work.glob("*"))
 
     def has(self, name: str) -> bool:
         """Whether the journal has a fact, or a finished part of a stage."""
