@@ -108,7 +108,7 @@ def test_keys_of_three_bytes_are_searched_as_shorter_ones_are(method: Method) ->
 
 
 @pytest.mark.parametrize("method", ["scan", "probe"])
-@pytest.mark.parametrize("k", [1, 10, 300])
+@pytest.mark.parametrize("k", [1, 10, 700, 2000])
 @pytest.mark.parametrize("cost", [0.0, 1.0])
 def test_among_rows_at_the_same_distance_those_of_least_id_are_found(
     method: Method, k: int, cost: float
