@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import with_lean_rows
 
 import bitweigh
 from bitweigh._storage import folder as files
@@ -50,6 +51,21 @@ def make_index() -> bitweigh.Index:
     index.add(codes[105:110])
     index.remove([3, 2**40 + 5, 2**40 + 60])
     assert len(list(index._state.parts())) == 3
+    return index
+
+
+def make_lean_index() -> bitweigh.Index:
+    """Return a small index with lean rows, caller's ids, removed rows and a tail of whole codes."""
+    rng = np.random.default_rng(1)
+    codes = np.packbits(rng.random((110, N_BITS)) < 0.4, axis=1)
+    index = bitweigh.Index(N_BITS, bands=2, band_bits=4)
+    index._policy.tail_rows = 20
+    index.add(codes[:70], rng.permutation(2**40 + np.arange(70)))
+    index.build()
+    index._state = with_lean_rows(index._state, "big")
+    index.add(codes[105:110])
+    index.remove([2**40 + 5, 2**40 + 60])
+    assert len(list(index._state.parts())) == 2
     return index
 
 

@@ -15,18 +15,24 @@ import bitweigh
 from bitweigh import _core
 from bitweigh._index.bands import rests_of
 from bitweigh.errors import CorruptFileError
-from bitweigh.typing import BitOrder
+from bitweigh.typing import BitOrder, Method
 
 
 def lean_index(
-    n: int = 1000, n_bits: int = 40, bitorder: BitOrder = "big", *, clustered: bool = False
+    n: int = 1000,
+    n_bits: int = 40,
+    bitorder: BitOrder = "big",
+    *,
+    clustered: bool = False,
+    band_bits: int | None = None,
 ) -> bitweigh.Index:
     """Return an index with two bands of lean rows and scattered ids."""
     rng = np.random.default_rng(n + n_bits)
     bits = rng.integers(0, 2, (n, n_bits), dtype=np.uint8)
     if clustered:
         bits = bits[rng.integers(0, 20, n)] ^ (rng.random((n, n_bits)) < 0.03)
-    index = bitweigh.Index(n_bits, bitorder=bitorder, bands=2, band_bits=max(1, n_bits // 4))
+    band_bits = band_bits or max(1, n_bits // 4)
+    index = bitweigh.Index(n_bits, bitorder=bitorder, bands=2, band_bits=band_bits)
     index._policy.banded_rows = index._policy.tail_rows = 1
     index.add(np.packbits(bits, axis=1, bitorder=bitorder), rng.permutation(3 * n)[:n])
     index.build()
@@ -89,6 +95,29 @@ def test_probing_and_scanning_are_both_tried() -> None:
     assert (scanned.stats.rows_scanned > 0).all()
     assert (probed.stats.probes > 0).all()
     assert (probed.stats.blocks_probed > 0).all()
+
+
+@pytest.mark.parametrize("method", ["scan", "probe"])
+def test_keys_of_three_bytes_are_searched_as_shorter_ones_are(method: Method) -> None:
+    index = lean_index(5000, 64, clustered=True, band_bits=20)
+    assert [len(band.bits) for band in index._state.segments[0].segment.bands] == [20, 20]
+    other = whole(index)
+    assert np.array_equal(index.codes_of(index.ids), other.codes_of(index.ids))
+    asked = queries(64, 20)
+    assert_same(index.search(asked, 30, method=method), other.search(asked, 30))
+
+
+@pytest.mark.parametrize("method", ["scan", "probe"])
+@pytest.mark.parametrize("k", [1, 10, 700, 2000])
+@pytest.mark.parametrize("cost", [0.0, 1.0])
+def test_among_rows_at_the_same_distance_those_of_least_id_are_found(
+    method: Method, k: int, cost: float
+) -> None:
+    index = lean_index(5000, 64, clustered=True)
+    # Only bits of the first key cost anything, so many keys are exactly at the worst distance.
+    costs = np.zeros((64, 2))
+    costs[index._state.segments[0].segment.bands[0].bits[:6], 1] = cost
+    assert_same(index.search(costs, k, method=method), whole(index).search(costs, k))
 
 
 def test_a_scan_skips_keys_that_are_too_far() -> None:

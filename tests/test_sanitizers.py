@@ -18,7 +18,12 @@ ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.xdist_group("cpp")
 ALL_TESTS = os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1"
 # Tests that stress memory safety: damaged files, and random sequences of changes.
-TESTS = ["tests/test_hostile_files.py", "tests/test_index.py", "tests/test_life.py"]
+TESTS = [
+    "tests/test_hostile_files.py",
+    "tests/test_index.py",
+    "tests/test_lean_rows.py",
+    "tests/test_life.py",
+]
 SECONDS = 10 if ALL_TESTS else 3
 
 # For `python -c`, with the build folder and the code to run. It checks that the module has

@@ -128,6 +128,24 @@ def test_many_rows_of_one_key_are_cut_and_not_sorted_at_once(tmp_path: Path) -> 
     check_lean(built, codes)
 
 
+def test_rows_whose_keys_differ_in_few_bits_are_cut_between_any_two_keys(tmp_path: Path) -> None:
+    # Runs have the places of 2^12 keys alone: those in between are looked for among the rows.
+    rng = np.random.default_rng(4)
+    codes = np.zeros((1000, 8), np.uint8)
+    codes[:, 0] = rng.integers(0, 16, 1000) << 4  # the lowest four bits of the key
+    codes[:, 7] = rng.integers(0, 256, 1000)
+    source = in_pieces(codes, None, 90)
+    built = build_lean(source, tmp_path, 64, layout=[range(16)], max_rows_at_once=150)
+    check_lean(built, codes)
+
+
+def test_rows_whose_keys_agree_in_the_lowest_bits_are_sorted_by_the_others(tmp_path: Path) -> None:
+    codes = np.zeros((1000, 8), np.uint8)
+    codes[:, 1] = np.random.default_rng(5).integers(0, 256, 1000)
+    built = build_lean(in_pieces(codes, None, 300), tmp_path, 64, layout=[range(16)])
+    check_lean(built, codes)
+
+
 def test_the_default_layout_has_keys_of_at_most_24_bits_and_no_directory_larger_than_the_rows(
     tmp_path: Path,
 ) -> None:

@@ -145,6 +145,36 @@ def end_in(
     monkeypatch.setattr(build.Journal, "record_part", failing)
 
 
+def test_nothing_is_recorded_before_its_files_are_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_codes(tmp_path, 20_000)
+    unsynced: set[int] = set()
+    pwrite, fsync, record = os.pwrite, os.fsync, journal.Journal._write
+    records = 0
+
+    def writing(file: int, data: Any, offset: int) -> int:
+        unsynced.add(os.fstat(file).st_ino)
+        return pwrite(file, data, offset)
+
+    def syncing(file: int) -> None:
+        unsynced.discard(os.fstat(file).st_ino)
+        fsync(file)
+
+    def recording(self: Any, facts: dict[str, Any]) -> None:
+        nonlocal records
+        records += 1
+        assert not unsynced
+        record(self, facts)
+
+    monkeypatch.setattr(os, "pwrite", writing)
+    monkeypatch.setattr(os, "fsync", syncing)
+    monkeypatch.setattr(journal.Journal, "_write", recording)
+    built_here(tmp_path, tmp_path / "work", threads=1)
+    # 5 pieces, and at least as many ranges of each of the two bands.
+    assert records > 15
+
+
 @pytest.mark.parametrize("band", [0, 1])
 def test_runs_that_were_merged_but_not_deleted_are_deleted_by_a_resume(
     tmp_path: Path, band: int, monkeypatch: pytest.MonkeyPatch
@@ -217,7 +247,7 @@ def test_without_room_for_the_journal_the_build_continues_later(
         write_file(path, data)
 
     monkeypatch.setattr(journal, "write_file", failing)
-    with pytest.raises(OSError, match="no room for the build"):
+    with pytest.raises(OSError, match=r"no room for the build in .* finished 2 pieces;"):
         built_here(tmp_path, work)
     monkeypatch.undo()
     assert len(finished_parts(work)["pieces"]) == 2

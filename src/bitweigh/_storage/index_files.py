@@ -329,6 +329,8 @@ def _check_lean(fields: Fields, n_bits: int, bands: Bands) -> None:
         fields.fail_at("lean", f"needs codes of at most {_core.max_lean_bits} bits")
     if len({len(bits) for bits in bands}) != 1:
         fields.fail_at("bands", "must all have as many bits where rows are lean")
+    if fields.value("by_id") is not None:
+        fields.fail_at("by_id", "must be null where rows are lean")
 
 
 def _read_choice(fields: Fields) -> BandChoice:

@@ -10,8 +10,12 @@ from bitweigh import _core
 from bitweigh._checks import as_n_bits
 from bitweigh._disk.reading import resolved
 from bitweigh._index.bands import BandOptions
-from bitweigh._streaming.build import build_lean
-from bitweigh._streaming.publish import publish
+from bitweigh._storage.manifest import MANIFEST
+from bitweigh._streaming.build import build_lean, is_finished
+from bitweigh._streaming.files import is_disk_full
+from bitweigh._streaming.journal import JOURNAL
+from bitweigh._streaming.publish import is_published, publish
+from bitweigh._streaming.results import LeanFiles
 from bitweigh._streaming.sources import IteratorSource, Source
 from bitweigh.typing import BitOrder
 
@@ -33,8 +37,10 @@ def build_index(
 ) -> None:
     """Build an index in a folder; raises FileExistsError if there is something already."""
     folder = resolved(path)
-    if folder.exists() and any(folder.iterdir()):
-        raise FileExistsError(f"{folder} must not exist or be empty: an index is built there")
+    work = work_folder(folder)
+    # A finished build may have been ended while its files were published, or after that.
+    if folder.exists() and any(folder.iterdir()) and not is_finished(work):
+        raise _not_empty(folder)
     bits = _n_bits(source) if n_bits is None else as_n_bits(n_bits)
     if bits > _core.max_lean_bits:
         raise ValueError(
@@ -44,7 +50,6 @@ def build_index(
     bands = options.bands if options.bands is not None else min(_MAX_BANDS, bits)
     if bands > _MAX_BANDS:
         raise ValueError(f"bands must be 1 or {_MAX_BANDS} here, got {bands}")
-    work = work_folder(folder)
     built = build_lean(
         source,
         work,
@@ -56,13 +61,41 @@ def build_index(
         threads=threads,
         progress=progress,
     )
-    publish(built, folder, options)
-    shutil.rmtree(work)
+    if not is_published(built, folder):
+        if os.path.lexists(folder / MANIFEST):
+            raise _not_empty(folder)
+        _publish(built, folder, options)
+    _remove_work(work)
 
 
 def work_folder(folder: Path) -> Path:
     """Where a build keeps its files until it is finished: beside the index."""
     return folder.with_name(f"{folder.name}.building")
+
+
+def _not_empty(folder: Path) -> FileExistsError:
+    return FileExistsError(f"{folder} must not exist or be empty: an index is built there")
+
+
+def _publish(built: LeanFiles, folder: Path, options: BandOptions) -> None:
+    try:
+        publish(built, folder, options)
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        raise OSError(
+            error.errno,
+            f"no room for the index in {folder}: all of it is built, and the same call continues "
+            "when there is room",
+        ) from error
+
+
+def _remove_work(work: Path) -> None:
+    """Delete the files of a published build, the journal last: until then it can be continued."""
+    for path in work.iterdir():
+        if path.name != JOURNAL:
+            path.unlink()
+    shutil.rmtree(work)
 
 
 def _n_bits(source: Source) -> int:

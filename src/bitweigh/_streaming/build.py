@@ -22,7 +22,7 @@ from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
 from bitweigh._streaming.files import is_disk_full
 from bitweigh._streaming.ids import check_distinct_ids
-from bitweigh._streaming.journal import Journal
+from bitweigh._streaming.journal import JOURNAL, Journal
 from bitweigh._streaming.merge import BandFiles, Merging, merge_range
 from bitweigh._streaming.pieces import Filling, Piece, sort_piece
 from bitweigh._streaming.plan import MAX_LEAN_BITS, MIN_BUILD_MEMORY, Plan, max_workers
@@ -34,7 +34,7 @@ from bitweigh._streaming.sources import IteratorSource, RowSource, Source
 from bitweigh._streaming.workers import Workspaces, do_parts
 from bitweigh.typing import BitOrder
 
-__all__ = ["build_lean"]
+__all__ = ["build_lean", "is_finished"]
 
 
 def build_lean(
@@ -73,18 +73,31 @@ def build_lean(
         _remove_leftovers(root)
         journal = Journal(root)
         check_resumed(journal, source, request, root)
-        plan = plan_of(journal, source, request, build_memory, workers, max_rows_at_once)
-        build = _Build(source, root, journal, plan, build_memory, workers, progress)
         try:
-            return build.run()
+            plan = plan_of(journal, source, request, build_memory, workers, max_rows_at_once)
+            return _Build(source, root, journal, plan, build_memory, workers, progress).run()
         except OSError as error:
             if not is_disk_full(error):
                 raise
             raise OSError(
                 error.errno,
-                f"no room for the build in {root}: {build.progress_text()}; what is finished is "
+                f"no room for the build in {root}: {_progress_text(journal)}; what is finished is "
                 "kept, and the same call continues when there is room",
             ) from error
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a folder has a build that needs no more work."""
+    return "result" in Journal(folder)
+
+
+def _progress_text(journal: Journal) -> str:
+    """How far a build is."""
+    n_bands = len(journal.get("plan")["layout"]) if "plan" in journal else 0
+    stages = ["pieces", *(f"ranges of band {i}" for i in range(n_bands))]
+    counts = {name: len(journal.finished(name)) for name in stages}
+    done = [f"{count} {name}" for name, count in counts.items() if count]
+    return f"finished {', '.join(done)}" if done else "nothing is finished"
 
 
 def _remove_leftovers(folder: Path) -> None:
@@ -92,7 +105,7 @@ def _remove_leftovers(folder: Path) -> None:
     for name in ("*.tmp", "marks"):
         for path in folder.glob(name):
             path.unlink()
-    if not (folder / "journal.json").exists() and any(folder.iterdir()):
+    if not (folder / JOURNAL).exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder} is not empty, and not the folder of a build")
 
 
@@ -129,15 +142,6 @@ class _Build:
                 results = [self._merge_band(number, bar, n_bands) for number in range(n_bands)]
             self._journal.record(result=results)
         return self._result()
-
-    def progress_text(self) -> str:
-        """How far the build is."""
-        counts = {name: len(self._journal.finished(name)) for name in self._stages()}
-        done = [f"{count} {name}" for name, count in counts.items() if count]
-        return f"finished {', '.join(done)}" if done else "nothing is finished"
-
-    def _stages(self) -> list[str]:
-        return ["pieces", *(f"ranges of band {i}" for i in range(len(self._plan.layout)))]
 
     def _workspaces(self, number_bytes: int) -> Workspaces:
         plan = self._plan

@@ -14,9 +14,9 @@ from bitweigh._disk.reading import read_plain
 from bitweigh._disk.writing import write_file
 from bitweigh.errors import CorruptFileError
 
-__all__ = ["Journal"]
+__all__ = ["JOURNAL", "Journal"]
 
-_NAME = "journal.json"
+JOURNAL = "journal.json"
 _MAX_BYTES = 1 << 28
 _VERSION = 1
 
@@ -26,7 +26,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         """Read the journal of a folder; empty if there is none."""
-        self._path = folder / _NAME
+        self._path = folder / JOURNAL
         self._facts: dict[str, Any] = {}
         if self._path.exists():
             self._facts = self._read()
@@ -50,8 +50,7 @@ class Journal:
 
     def record(self, **facts: Any) -> None:  # noqa: ANN401 any JSON
         """Record facts, all in one step."""
-        self._facts |= facts
-        self._write()
+        self._write(self._facts | facts)
 
     def finished(self, stage: str) -> dict[int, Any]:
         """The facts of the finished parts of a stage, by number."""
@@ -59,9 +58,11 @@ class Journal:
 
     def record_part(self, stage: str, number: int, fact: Any) -> None:  # noqa: ANN401 any JSON
         """Record that a part of a stage is finished."""
-        self._facts.setdefault(stage, {})[str(number)] = fact
-        self._write()
+        finished = self._facts.get(stage, {}) | {str(number): fact}
+        self._write(self._facts | {stage: finished})
 
-    def _write(self) -> None:
-        facts = {"version": _VERSION} | self._facts
-        write_file(self._path, [memoryview(json.dumps(facts).encode())])
+    def _write(self, facts: dict[str, Any]) -> None:
+        """Write all facts; without room for them, those of before remain."""
+        raw = json.dumps({"version": _VERSION} | facts).encode()
+        write_file(self._path, [memoryview(raw)])
+        self._facts = facts

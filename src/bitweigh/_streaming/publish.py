@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bitweigh._index.bands import BandOptions
 from bitweigh._storage.arrays import PART_KINDS, ArrayData, ArrayFile, array_data, part_lengths
+from bitweigh._storage.folder import listed_files
 from bitweigh._storage.index_files import save_described
 from bitweigh._streaming.results import LeanFile, LeanFiles
 
-__all__ = ["publish"]
+__all__ = ["is_published", "publish"]
 
 _KINDS = {kind.name: kind for kind in PART_KINDS}
 
@@ -49,6 +51,15 @@ def publish(built: LeanFiles, path: str | os.PathLike[str], options: BandOptions
         "files": {name: arrays[name].file.facts() for name in sorted(arrays)},
     }
     save_described(path, fields, arrays)
+
+
+def is_published(built: LeanFiles, folder: Path) -> bool:
+    """Whether a folder holds the index of a build."""
+    listed = listed_files(folder)
+    first, *others = built.bands
+    placed = [("codes", first.blocks), ("ids", first.numbers)]
+    placed += [("band_codes", other.blocks) for other in others]
+    return all(_placed(kind, file).file.name in listed for kind, file in placed)
 
 
 def _placed(kind: str, file: LeanFile) -> ArrayData:
