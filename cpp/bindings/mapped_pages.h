@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "engine/pages.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <sys/resource.h>
 #endif
 
 namespace bitweigh {
@@ -40,6 +42,16 @@ public:
         madvise(reinterpret_cast<void*>(pages.first), pages.bytes, MADV_WILLNEED);
 #endif
     }
+    bool has_waited() override {
+#if defined(__linux__)
+        thread_local long known_faults = 0;
+        rusage usage{};
+        if (getrusage(RUSAGE_THREAD, &usage) != 0) return false;
+        return std::exchange(known_faults, usage.ru_majflt) < usage.ru_majflt;
+#else
+        return false;
+#endif
+    }
 };
 
 // Counts the pages that one search reads, each once, and those that were not in memory before.
@@ -56,6 +68,7 @@ public:
         }
         if (bytes <= max_read_ahead) ahead_.will_read(first, bytes);
     }
+    bool has_waited() override { return ahead_.has_waited(); }
     std::size_t pages() const { return pages_.size(); }
     std::size_t missing() const { return missing_; }
 

@@ -185,7 +185,8 @@ void bind_segments(nb::module_& m) {
              "blocks"_a, "ids"_a, "by_id"_a.none(), "n_bits"_a, "bands"_a,
              "lean_order"_a.none() = nb::none(), "is_mapped"_a = false,
              "With lean_order, the order of the bits in codes, blocks hold rests of codes, the "
-             "first are\nthose of the first band, and ids are sorted on first use. If is_mapped, the "
+             "first are\nthose of the first band, and ids are sorted on first use. If is_mapped, "
+             "the "
              "arrays are those\nof mapped files, which may not be in memory.")
         .def_prop_ro(
             "id_lookup_nbytes", [](const SegmentArrays& self) { return self.id_lookup_bytes(); },

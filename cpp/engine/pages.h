@@ -13,6 +13,8 @@ public:
     virtual ~PageReader() = default;
     // The bytes may be read soon; there is at least one. Must not wait for them.
     virtual void will_read(const void* first, std::size_t bytes) = 0;
+    // Whether this thread has waited for a page of a file since it last asked. Takes a microsecond.
+    virtual bool has_waited() = 0;
 };
 
 // The mapped arrays of a segment, shared by all searches of it. A page that is not in memory takes

@@ -67,7 +67,8 @@ inline constexpr std::size_t listed_prefetch = 8;
 
 // Keys looked up together while pages are read ahead: as many as a disk reads at a time.
 inline constexpr std::size_t told_keys_at_once = 1024;
-// A round that took this much longer than `disk_time_factor` times its estimate waited for a disk.
+// A round that took this much longer than `disk_time_factor` times its estimate may have waited for
+// a disk: reading a page takes 60 us or more.
 inline constexpr double disk_read_ns = 40'000.0;
 inline constexpr double disk_time_factor = 4.0;
 // A search that took less than this for each page it asked for found them in memory: asking takes

@@ -195,7 +195,7 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
             }
             __builtin_prefetch(band.starts + key);
             scratch_.keys.push_back({static_cast<std::uint32_t>(b), key, sum});
-            return scratch_.keys.size() < keys_at_once() || (probe_keys(checkpoint) && may_go_on());
+            return scratch_.keys.size() < max_keys() || (probe_keys(checkpoint) && may_go_on());
         });
         if (!completed) return false;
         // Lean rows of different bands need different tables.
@@ -274,7 +274,9 @@ void ProbeQuery::notice_disk() {
     const Clock::time_point now = Clock::now();
     const std::chrono::duration<double, std::nano> taken = now - round_begun_;
     const double expected_ns = spending_.spent_ns() - round_spent_ns_;
-    if (taken.count() > disk_read_ns + disk_time_factor * expected_ns) {
+    // A thread that was only kept from running has not waited for a page.
+    if (taken.count() > disk_read_ns + disk_time_factor * expected_ns &&
+        segment_.mapped->reader.has_waited()) {
         segment_.mapped->cold.store(true, std::memory_order_relaxed);
         scan_.tell(&segment_.mapped->reader);
     }

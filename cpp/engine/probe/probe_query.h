@@ -128,7 +128,7 @@ private:
     // Notes that the pages are in memory if the search was told to ask for them, and took no longer
     // than asking does.
     void notice_memory();
-    std::size_t keys_at_once() const { return scan_.pages() ? told_keys_at_once : ::bitweigh::keys_at_once; }
+    std::size_t max_keys() const { return scan_.pages() ? told_keys_at_once : keys_at_once; }
 
     const Segment& segment_;
     const CostTable& table_;

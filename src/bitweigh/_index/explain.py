@@ -56,7 +56,7 @@ class Explanation:
     pages: int
     """Pages of 4 KiB that the search read of the index, each counted once; of its files if mapped.
 
-    Pages of ids that only decide ties are not counted.
+    Pages of ids that only decide ties are not counted; those of all rows of a scanned segment are.
     """
     pages_from_disk: int
     """Those among them that were not in memory before; the system tells only on Linux."""
