@@ -119,9 +119,9 @@ def test_explain_counts_the_pages_that_a_search_reads(folder: Path, k: int, meth
         assert is_all_but_ties(first.pages_from_disk, read)
     again = index.explain(COSTS[0], k, method=method)
     assert again.pages == first.pages
-    assert again.pages_from_disk <= first.pages_from_disk - read + 1
-    # Only the pages with the headers of files were there.
-    assert first.pages_from_disk <= first.pages <= first.pages_from_disk + before
+    assert again.pages_from_disk <= max(0, first.pages_from_disk - read) + 1
+    # Little more than the pages with the headers of files were there.
+    assert first.pages_from_disk <= first.pages <= 1.01 * first.pages_from_disk + before
 
 
 @linux
@@ -131,6 +131,7 @@ def test_a_search_reads_no_more_than_explain_counts(folder: Path, k: int) -> Non
     before = cached_pages(folder)
     index.search(COSTS[1], k, threads=1, method="probe")
     read = cached_pages(folder) - before
+    del index
     expected = loaded_cold(folder).explain(COSTS[1], k, method="probe")
     assert is_all_but_ties(expected.pages_from_disk, read)
 
