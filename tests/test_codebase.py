@@ -62,6 +62,7 @@ CPP_LAYERS = [
         "engine/float_mode.h",
         "engine/deadline.h",
         "engine/counters.h",
+        "engine/pages.h",
     },
     {"engine/query/kth_smallest.h", "engine/query/bucket_sort.h"},
     {"engine/rows/bits", "engine/rows/row_mask.h", "engine/parallel.h"},

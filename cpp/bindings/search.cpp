@@ -20,6 +20,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/interruptible.h"
+#include "bindings/mapped_pages.h"
 #include "bindings/segment_set_object.h"
 #include "engine/range_search.h"
 #include "engine/scan/scan.h"
@@ -123,8 +124,9 @@ SearchRequest request_of(const Engine& engine, const SegmentSetObject& segments,
 void search_segments(CountingEngine& engine, const SegmentSetObject& segments,
                      const AnyCosts& costs, std::size_t k, const SearchOptions& options,
                      const FlatOutput<double>& distances, const FlatOutput<Id>& ids,
-                     const Counters& counters) {
+                     const Counters& counters, PageCounter* pages) {
     SearchRequest request = request_of(engine, segments, costs, options);
+    request.pages = pages;
     if (k == 0) throw std::invalid_argument("k must be at least 1");
     request.k = k;
     Counted counted(counters, request.n_queries);
@@ -246,13 +248,18 @@ void bind_search(nb::module_& m) {
             "Queries that were answered by bands, without a scan of what has bands.")
         .def("search", &search_segments, "segments"_a, "costs"_a, "k"_a, "options"_a,
              "distances"_a.noconvert(), "ids"_a.noconvert(),
-             "counters"_a.noconvert().none() = nb::none(),
+             "counters"_a.noconvert().none() = nb::none(), "pages"_a.none() = nb::none(),
              "Write the k nearest into distances (nq, k) and ids (nq, k), and the work done into\n"
-             "counters (nq, len(counter_names)).")
+             "counters (nq, len(counter_names)). `pages` counts for searches on one thread.")
         .def("range_search", &range_search_segments, "segments"_a, "costs"_a, "radii"_a,
              "options"_a, "lims"_a.noconvert(), "counters"_a.noconvert().none() = nb::none(),
              "Return the distances and ids of all rows within each radius, and write where those\n"
              "of each query begin into lims (nq + 1,).");
+    nb::class_<PageCounter>(m, "PageCounter", "Counts the pages of 4 KiB that a search reads.")
+        .def(nb::init<>())
+        .def_prop_ro("pages", &PageCounter::pages, "Pages read, each counted once.")
+        .def_prop_ro("missing", &PageCounter::missing,
+                     "Pages of files among them that were not in memory before.");
     nb::exception<TooManyRows>(m, "TooManyRowsError", PyExc_ValueError);
     m.def("kernel_names", &kernel_names,
           "Return the kernels that this machine can run, fastest first.");

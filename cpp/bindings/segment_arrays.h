@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bindings/arrays.h"
+#include "bindings/mapped_pages.h"
 #include "engine/rows/id_column.h"
 #include "engine/rows/id_order.h"
 #include "engine/rows/lean_codes.h"
@@ -69,11 +70,13 @@ struct SegmentArrays {
     std::deque<LeanCodes> lean_codes;  // Those of each band; empty if codes are stored whole.
     std::deque<LeanRows> lean_rows;
     std::optional<IdOrder> id_order;
+    std::optional<ReadAhead> read_ahead;  // Set, with the next, if the arrays are mapped.
+    std::optional<MappedPages> mapped;
     Segment view;  // View of all of these.
 
     SegmentArrays(Blocks blocks_in, StoredIds ids_in, std::optional<Input<Row, 1>> by_id_in,
                   std::size_t n_bits, const Objects<BandArrays>& bands_in,
-                  const std::optional<std::string>& lean_order)
+                  const std::optional<std::string>& lean_order, bool is_mapped)
         : blocks(std::move(blocks_in)),
           ids(std::move(ids_in)),
           by_id(std::move(by_id_in)),
@@ -105,6 +108,7 @@ struct SegmentArrays {
             view.lean = &lean_rows[0];
             view.id_order = &id_order.emplace(column_of(ids), rows);
         }
+        if (is_mapped) view.mapped = &mapped.emplace(read_ahead.emplace());
     }
     std::size_t id_lookup_bytes() const {
         if (id_order) return id_order->bytes();

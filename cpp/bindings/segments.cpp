@@ -44,12 +44,14 @@ RowMask mask_from(const Masks& masks, std::size_t rows) {
     return {std::shared_ptr<const std::uint32_t[]>(owner, masks.data()), rows};
 }
 
-void write_masks(const RowMask& mask, const Output<std::uint32_t, 1>& masks) {
-    if (masks.shape(0) != blocks_of(mask.rows())) {
-        throw std::invalid_argument("there must be a mask for each 32 rows");
+void write_masks(const RowMask& mask, const Output<std::uint32_t, 1>& masks,
+                 std::size_t first_block) {
+    const std::size_t n_blocks = blocks_of(mask.rows());
+    if (first_block > n_blocks || masks.shape(0) > n_blocks - first_block) {
+        throw std::out_of_range("there are not so many blocks");
     }
-    for (std::size_t block = 0; block < masks.shape(0); ++block) {
-        masks.data()[block] = mask.view().denied_in(block);
+    for (std::size_t i = 0; i < masks.shape(0); ++i) {
+        masks.data()[i] = mask.view().denied_in(first_block + i);
     }
 }
 
@@ -153,9 +155,7 @@ void unpack(const SegmentArrays& segment, const Input<Row, 1>& rows,
             const std::size_t n = std::min(chunk_rows, rows.shape(0) - first);
             std::uint8_t* code = codes.data() + first * segment.n_bytes;
             if (segment.view.lean) {
-                for (std::size_t i = first; i < first + n; ++i, code += segment.n_bytes) {
-                    copy_code(segment.view, rows.data()[i], segment.n_bytes, code, 1);
-                }
+                copy_lean_codes(segment.view, {rows.data() + first, n}, segment.n_bytes, code);
             } else {
                 unpack_rows(segment.view.blocks, segment.n_bytes, rows.data() + first, n, code);
             }
@@ -181,11 +181,13 @@ void bind_segments(nb::module_& m) {
             "first"_a, "rows"_a);
     nb::class_<SegmentArrays>(m, "Segment", "Rows in blocks with their ids; immutable.")
         .def(nb::init<Blocks, StoredIds, std::optional<Input<Row, 1>>, std::size_t,
-                      Objects<BandArrays>, std::optional<std::string>>(),
+                      Objects<BandArrays>, std::optional<std::string>, bool>(),
              "blocks"_a, "ids"_a, "by_id"_a.none(), "n_bits"_a, "bands"_a,
-             "lean_order"_a.none() = nb::none(),
+             "lean_order"_a.none() = nb::none(), "is_mapped"_a = false,
              "With lean_order, the order of the bits in codes, blocks hold rests of codes, the "
-             "first are\nthose of the first band, and ids are sorted on first use.")
+             "first are\nthose of the first band, and ids are sorted on first use. If is_mapped, "
+             "the "
+             "arrays are those\nof mapped files, which may not be in memory.")
         .def_prop_ro(
             "id_lookup_nbytes", [](const SegmentArrays& self) { return self.id_lookup_bytes(); },
             "Bytes of the rows in ascending id, 0 before they are sorted.");
@@ -197,8 +199,8 @@ void bind_segments(nb::module_& m) {
                 new (self) RowMask(mask_from(masks, rows));
             },
             "masks"_a, "rows"_a, "Deny each row whose bit is set; every mask has 32 bits.")
-        .def("write_masks", &write_masks, "masks"_a.noconvert(),
-             "Write the masks, with a set bit for each denied row.")
+        .def("write_masks", &write_masks, "masks"_a.noconvert(), "first_block"_a = 0,
+             "Write the masks of blocks from first_block on, with a set bit for each denied row.")
         .def_prop_ro("denied_rows", &RowMask::denied_rows)
         .def_prop_ro("nbytes", &RowMask::bytes);
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/deadline.h"
+#include "engine/pages.h"
 #include "engine/probe/probe_query.h"
 #include "engine/query/top_k.h"
 #include "engine/rows/bits.h"
@@ -48,6 +49,7 @@ struct SearchRequest {
     std::size_t k = 1;              // Number of neighbours, >= 1; ignored in a range search.
     const double* radii = nullptr;  // Radii of the queries, none NaN; null: not a range search.
     SearchOptions options = {};
+    PageReader* pages = nullptr;  // Told of all that is read; for one thread. May be null.
 };
 
 // Thrown if a query has more rows within its radius than options.limit.

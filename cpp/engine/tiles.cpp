@@ -103,6 +103,7 @@ public:
             finish(checkpoint);
             return false;
         }
+        if (request_.pages) tell_of_scan(*request_.pages);
         for (std::size_t q = 0; q < n_; ++q) {
             if (!any_to_scan(q) || request_.radii) continue;
             sample_bound(tables_[q], line_, max_kept(), request_.engine.tuning, bounds_[q],
@@ -123,6 +124,7 @@ public:
             const bool wide = request_.engine.n_bits > request_.engine.tuning.narrow_max_scan_bits;
             scans.emplace_back(tables_[q], max_kept(), *request_.engine.kernel, wide, bounds_[q],
                                false, &checkpoint);
+            scans.back().tell(request_.pages);
         }
         scan_piece(scans, queries, line_.n_blocks() * piece / pieces_,
                    line_.n_blocks() * (piece + 1) / pieces_, checkpoint);
@@ -157,6 +159,22 @@ private:
         return false;
     }
 
+    // Tells a reader of the segments that any query of the tile scans: of all of their rows.
+    void tell_of_scan(PageReader& pages) {
+        for (std::size_t s = 0; s < request_.segments.size(); ++s) {
+            const Segment& segment = request_.segments[s];
+            bool scanned = false;
+            for (std::size_t q = 0; q < n_; ++q) scanned |= to_scan(q, s) != 0;
+            if (!scanned) continue;
+            const std::size_t row_bytes = segment.bytes_of_row(bytes_of(request_.engine.n_bits));
+            pages.will_read(segment.blocks, segment.n_blocks() * block_rows * row_bytes);
+            if (segment.lean) {
+                const std::size_t n_starts = segment.lean->n_keys + 1;
+                pages.will_read(segment.lean->starts, n_starts * sizeof(std::uint32_t));
+            }
+        }
+    }
+
     // Whether probing can leave rows out; not within an infinite radius.
     bool probing_can_prune(std::size_t q) const {
         return !request_.radii || request_.radii[first_ + q] < padding_distance;
@@ -166,6 +184,7 @@ private:
         const bool wide = request_.engine.n_bits > request_.engine.tuning.narrow_max_bits;
         ScanQuery scan(tables_[q], max_kept(), *request_.engine.kernel, wide, bounds_[q], true,
                        &checkpoint);
+        scan.tell(request_.pages);
         for (std::size_t s = 0; s < request_.segments.size(); ++s) {
             const Segment& segment = request_.segments[s];
             const bool to_the_end = request_.options.method == Method::probe;

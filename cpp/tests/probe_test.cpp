@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "engine/pages.h"
 #include "engine/probe/probe_query.h"
 #include "engine/search.h"
 #include "tests/check.h"
@@ -98,6 +99,32 @@ void check_probe(Rng& rng, const Case& c, std::size_t k) {
     }
 }
 
+// Reads what it is told of, so that a sanitizer detects bytes beyond an array.
+class TouchingReader : public PageReader {
+public:
+    void will_read(const void* first, std::size_t bytes) override {
+        const auto* start = static_cast<const volatile std::uint8_t*>(first);
+        for (std::size_t i = 0; i < bytes; ++i) sum_ += start[i];
+        ++told;
+    }
+    bool has_waited() override { return true; }
+
+    std::atomic<std::size_t> told = 0;  // Number of calls.
+
+private:
+    std::atomic<std::size_t> sum_ = 0;
+};
+TouchingReader reader;
+
+// The view of a segment whose arrays count as mapped, or do not.
+Segment any_view(Rng& rng, const Case& c) {
+    static MappedPages pages(reader);
+    Segment segment = c.rows->view();
+    pages.cold = pick(rng, 1) == 1;
+    if (pick(rng, 1)) segment.mapped = &pages;
+    return segment;
+}
+
 struct Answer {
     std::vector<double> distances;
     std::vector<Id> ids;
@@ -129,7 +156,7 @@ void check_methods(Rng& rng, const Case& c, std::size_t k) {
     CHECK(is_answer(scanned, c, k), c.text << ", k " << k);
     for (const Method method : {Method::automatic, Method::scan, Method::probe}) {
         const std::size_t threads = 1 + pick(rng, 2);
-        const Answer answer = search_case(c, c.rows->view(), method, k, threads, tuning);
+        const Answer answer = search_case(c, any_view(rng, c), method, k, threads, tuning);
         const bool same =
             answer.ids == scanned.ids &&
             std::memcmp(answer.distances.data(), scanned.distances.data(), k * sizeof(double)) == 0;
@@ -238,7 +265,7 @@ void test_damaged_bands() {
         }
         const std::size_t k = 1 + pick(rng, n - 1);
         for (const Method method : {Method::automatic, Method::scan, Method::probe}) {
-            const Answer answer = search_case(c, c.rows->view(), method, k, 1,
+            const Answer answer = search_case(c, any_view(rng, c), method, k, 1,
                                               tunings[pick(rng, std::size(tunings) - 1)]);
             bool known = true;
             for (std::size_t i = 0; i < k; ++i) {
@@ -251,8 +278,34 @@ void test_damaged_bands() {
     }
 }
 
+// Pages are asked for while they may not be in memory, and no longer.
+void test_pages_in_memory() {
+    Rng rng(5);
+    const Case c =
+        make_case(rng, cost_kinds[0], any_codes, 5000, 40, Layout{{0, 1, 2, 3, 4}, {7, 8, 9, 10}});
+    TouchingReader told;
+    MappedPages pages(told);
+    Segment segment = c.rows->view();
+    segment.mapped = &pages;
+    const auto is_right = [&] {
+        return is_answer(search_case(c, segment, Method::probe, 10, 1, {}), c, 10);
+    };
+    CHECK(is_right() && told.told > 0, "");
+    // A busy machine may look like a disk for a while.
+    for (std::size_t i = 0; i < 10000 && pages.cold; ++i) CHECK(is_right(), "");
+    CHECK(!pages.cold, "");
+    SearchRequest request = request_for(c, segment, Method::probe, 10, 1, {});
+    TouchingReader counter;
+    request.pages = &counter;
+    Answer answer{std::vector<double>(10), std::vector<Id>(10), {}};
+    search(request, {answer.distances.data(), answer.ids.data(), &answer.counters},
+           [] { return false; });
+    CHECK(is_answer(answer, c, 10) && counter.told > answer.counters.probes, "");
+}
+
 // A path that no case used proves nothing.
 void check_reached() {
+    CHECK(reader.told > 0, "");
     const SearchCounters& c = tally.counters;
     std::cout << "probes " << c.probes << ", empty " << c.empty_probes << ", blocks "
               << c.blocks_probed << ", rounds " << c.rounds << ", walks again " << c.rewalks
@@ -281,6 +334,7 @@ int main() {
         test_many_bands();
         test_give_up();
         test_damaged_bands();
+        test_pages_in_memory();
         check_reached();
         test_ranges();
     }

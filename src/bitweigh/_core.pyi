@@ -158,10 +158,10 @@ class Engine:
     def queries_by_bands(self) -> int:
         """Queries that were answered by bands, without a scan of what has bands."""
 
-    def search(self, segments: SegmentSet, costs: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], k: int, options: SearchOptions, distances: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None = None) -> None:
+    def search(self, segments: SegmentSet, costs: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], k: int, options: SearchOptions, distances: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None = None, pages: PageCounter | None = None) -> None:
         """
         Write the k nearest into distances (nq, k) and ids (nq, k), and the work done into
-        counters (nq, len(counter_names)).
+        counters (nq, len(counter_names)). `pages` counts for searches on one thread.
         """
 
     def range_search(self, segments: SegmentSet, costs: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], radii: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], options: SearchOptions, lims: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], counters: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None = None) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
@@ -169,6 +169,19 @@ class Engine:
         Return the distances and ids of all rows within each radius, and write where those
         of each query begin into lims (nq + 1,).
         """
+
+class PageCounter:
+    """Counts the pages of 4 KiB that a search reads."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def pages(self) -> int:
+        """Pages read, each counted once."""
+
+    @property
+    def missing(self) -> int:
+        """Pages of files among them that were not in memory before."""
 
 class TooManyRowsError(ValueError):
     pass
@@ -191,10 +204,11 @@ class CountedIds:
 class Segment:
     """Rows in blocks with their ids; immutable."""
 
-    def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | CountedIds, by_id: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_bits: int, bands: Sequence[Band], lean_order: str | None = None) -> None:
+    def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | CountedIds, by_id: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_bits: int, bands: Sequence[Band], lean_order: str | None = None, is_mapped: bool = False) -> None:
         """
         With lean_order, the order of the bits in codes, blocks hold rests of codes, the first are
-        those of the first band, and ids are sorted on first use.
+        those of the first band, and ids are sorted on first use. If is_mapped, the arrays are those
+        of mapped files, which may not be in memory.
         """
 
     @property
@@ -207,8 +221,10 @@ class RowMask:
     def __init__(self, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: int) -> None:
         """Deny each row whose bit is set; every mask has 32 bits."""
 
-    def write_masks(self, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> None:
-        """Write the masks, with a set bit for each denied row."""
+    def write_masks(self, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], first_block: int = 0) -> None:
+        """
+        Write the masks of blocks from first_block on, with a set bit for each denied row.
+        """
 
     @property
     def denied_rows(self) -> int: ...

@@ -601,9 +601,10 @@ class Index:
         k = as_k(k)
         state = self._state
         request = self._request(search_options(method, 1), state=state)
-        stats = nearest(request, query, k, stats=True).stats
+        pages = _core.PageCounter()
+        stats = nearest(request, query, k, stats=True, pages=pages).stats
         assert stats is not None
-        return explanation_of(state, self._policy, self._engine, method, k, stats)
+        return explanation_of(state, self._policy, self._engine, method, k, stats, pages)
 
     def codes_of(self, ids: ArrayLike) -> Codes:
         """Return codes by id.
@@ -759,14 +760,7 @@ class Index:
         if len(packed) == 0:
             return
         with self._writing:
-            state = self._state
-            if row_ids is not None:
-                used = state.locate(row_ids).found
-                if used.any():
-                    if not replacing:
-                        raise id_in_use_error(row_ids, used, "code")
-                    state = state.without(row_ids, ignore_missing=True)
-            self._state = self._policy.with_rows(state, packed, row_ids)
+            self._state = self._with_rows(self._state, packed, row_ids, replacing)
 
     def replace(self, codes: ArrayLike, ids: ArrayLike) -> None:
         """Replace the codes of ids that are in the index, all in one step.
@@ -877,10 +871,18 @@ class Index:
                 f"other must have codes of {self.n_bits} bits, {self.bitorder}, got "
                 f"{other.n_bits} bits, {other.bitorder}"
             )
-        parts = [part.codes_and_ids() for part in other._state.parts()]
-        if parts:
-            codes, ids = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-            self.add(codes, ids, on_duplicate=on_duplicate)
+        replacing = as_choice(on_duplicate, "on_duplicate", get_args(OnDuplicate)) == "replace"
+        parts = list(other._state.parts())
+        lean = [part for part in parts if part.segment.lean_order is not None]
+        copied = [part.codes_and_ids() for part in parts if part.segment.lean_order is None]
+        with self._writing:
+            state = self._state
+            for part in lean:
+                state = state.with_shared(part, replacing)
+            if copied:
+                codes, ids = (np.concatenate(arrays) for arrays in zip(*copied, strict=True))
+                state = self._with_rows(state, codes, ids, replacing)
+            self._state = state
 
     def reset(self) -> None:
         """Remove everything: the index is like a new one, and numbers codes from 0 again.
@@ -899,12 +901,33 @@ class Index:
         with self._writing:
             self._state = State()
 
-    def compact(self) -> None:
+    def compact(
+        self, *, build_memory: int = 2**30, threads: int | None = None, progress: bool = False
+    ) -> None:
         """Put all codes into as few segments as possible, and free the memory of removed codes.
 
         Worth it after many removals or small adds. Decides about bands as `build` does. Other
         threads can search and change the index meanwhile. Needs memory for a second copy of the
         index while it runs.
+
+        A mapped index built by `from_batches` is compacted on disk, as it was built: it may be
+        larger than memory. The new files are in a folder ``<path>.compacting-...`` beside that of
+        the index, until `save` moves them to where they belong or nothing uses them any more.
+
+        Parameters
+        ----------
+        build_memory : int
+            Bytes of memory to use for compacting on disk, at least 128 MiB.
+        threads : int, optional
+            Threads for that; by default the CPUs that this process may use, or
+            ``BITWEIGH_THREADS``.
+        progress : bool
+            Show a progress bar for that; needs rich.
+
+        Raises
+        ------
+        OSError
+            If the disk is full; the index stays as it was.
 
         Examples
         --------
@@ -920,9 +943,15 @@ class Index:
 
         """
         evidence = self._recent.evidence()
+
+        def compacted(state: State) -> State:
+            if not self._is_compacted_on_disk(state):
+                return self._policy.compacted(state, evidence)
+            return self._streamed(state, build_memory, threads, progress)
+
         for _ in range(_MAX_ATTEMPTS):
             before = self._state
-            after = self._policy.compacted(before, evidence)
+            after = compacted(before)
             with self._writing:
                 # None if an `add` has merged some of the segments meanwhile.
                 merged = self._state.with_compacted(before, after)
@@ -930,7 +959,7 @@ class Index:
                     self._state = merged
                     return
         with self._writing:
-            self._state = self._policy.compacted(self._state, evidence)
+            self._state = compacted(self._state)
 
     def build(
         self,
@@ -1244,6 +1273,43 @@ class Index:
         if allow is None and deny is None and filter is None:
             self._recent.add(costs, k)
         return nearest(self._request(options, allow, deny, filter), costs, k, stats)
+
+    def _is_compacted_on_disk(self, state: State) -> bool:
+        """Whether a state is that of a mapped index with lean segments, which may be large."""
+        is_mapped = self._source is not None and self._source.mapped is not None
+        return is_mapped and any(part.segment.lean_order is not None for part in state.parts())
+
+    def _streamed(
+        self, state: State, build_memory: int, threads: int | None, progress: bool
+    ) -> State:
+        """The state compacted on disk; the same if it is compact already."""
+        from bitweigh._streaming.compacting import streamed
+
+        parts = list(state.parts())
+        if len(parts) == 1 and not parts[0].removed_rows:
+            return state
+        assert self._source is not None
+        policy = self._policy
+        return streamed(
+            state,
+            self._source.folder,
+            policy.n_bits,
+            policy.bitorder,
+            policy.band_options,
+            build_memory,
+            threads,
+            progress,
+        )
+
+    def _with_rows(self, state: State, codes: Codes, ids: Ids | None, replacing: bool) -> State:
+        """A state with checked rows added, which replace those with the same ids if allowed."""
+        if ids is not None:
+            used = state.locate(ids).found
+            if used.any():
+                if not replacing:
+                    raise id_in_use_error(ids, used, "code")
+                state = state.without(ids, ignore_missing=True)
+        return self._policy.with_rows(state, codes, ids)
 
     def _evidence(self, sample_costs: ArrayLike | None, k: int | None) -> Evidence | None:
         """The queries to choose bands by; None to make them from stored codes."""

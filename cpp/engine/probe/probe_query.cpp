@@ -71,6 +71,12 @@ ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTa
       spending_(scan_ns_of(segment, table, scan, tuning), cost_model.setup_ns(segment.bands.size()),
                 scan.k(), !scan.wants_every_row()) {
     prepare(costs);
+    if (segment.mapped && !scan.pages()) {
+        begun_ = round_begun_ = Clock::now();
+        if (segment.mapped->cold.load(std::memory_order_relaxed)) {
+            scan.tell(&segment.mapped->reader);
+        }
+    }
 }
 
 void ProbeQuery::prepare(const double* costs) {
@@ -92,6 +98,7 @@ void ProbeQuery::prepare(const double* costs) {
 bool ProbeQuery::run(bool to_the_end, Checkpoint& checkpoint) {
     to_the_end_ = to_the_end;
     const bool done = probe(checkpoint);
+    notice_memory();
     if (!done) {
         plan_.update(next_target());
         predict();
@@ -110,6 +117,7 @@ bool ProbeQuery::probe(Checkpoint& checkpoint) {
     } else {
         plan_.choose_cheapest_keys();
         if (!walk_to_next(checkpoint)) return false;
+        notice_disk();
     }
     double round_ns = first_round_ns_;
     while (!all_seen_) {
@@ -126,6 +134,7 @@ bool ProbeQuery::probe(Checkpoint& checkpoint) {
         if (gives_up && !spending_.is_early(planned_ns)) return false;
         const double before_ns = spending_.spent_ns();
         if (!walk_to_next(checkpoint)) return false;
+        notice_disk();
         if (planned_ns > 0.0) {
             cost_ratio_ = std::max(1.0, (spending_.spent_ns() - before_ns) / planned_ns);
         }
@@ -136,7 +145,9 @@ bool ProbeQuery::probe(Checkpoint& checkpoint) {
 
 void ProbeQuery::look_at_cheapest() {
     for (std::size_t b = 0; b < scratch_.bands.size(); ++b) {
-        __builtin_prefetch(segment_.bands[b].starts + scratch_.bands[b].cheapest());
+        const std::uint32_t* starts = segment_.bands[b].starts + scratch_.bands[b].cheapest();
+        if (scan_.pages()) scan_.pages()->will_read(starts, 2 * sizeof(std::uint32_t));
+        __builtin_prefetch(starts);
     }
     for (std::size_t b = 0; b < scratch_.bands.size(); ++b) {
         const std::uint32_t* starts = segment_.bands[b].starts + scratch_.bands[b].cheapest();
@@ -184,7 +195,7 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
             }
             __builtin_prefetch(band.starts + key);
             scratch_.keys.push_back({static_cast<std::uint32_t>(b), key, sum});
-            return scratch_.keys.size() < keys_at_once || (probe_keys(checkpoint) && may_go_on());
+            return scratch_.keys.size() < max_keys() || (probe_keys(checkpoint) && may_go_on());
         });
         if (!completed) return false;
         // Lean rows of different bands need different tables.
@@ -200,10 +211,20 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
 bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
     counters_.probes += scratch_.keys.size();
     spending_.add(cost_model.key_lookup_ns * static_cast<double>(scratch_.keys.size()));
+    if (scan_.pages()) tell_of_keys();
     const bool affordable = is_lean() ? list_lean_blocks(checkpoint) : list_blocks(checkpoint);
     checkpoint.done(scratch_.keys.size() * lookup_bytes);
     scratch_.keys.clear();
     if (!affordable) return false;
+    if (scan_.pages()) {
+        if (is_lean()) {
+            tell_of_blocks(scratch_.lean_blocks.starts,
+                           lean_rows_ ? lean_rows_->lean->codes->n_bytes() * block_rows : 0);
+        } else {
+            tell_of_blocks(scratch_.blocks.starts, table_.n_bytes() * block_rows);
+        }
+        at_once_ = blocks_at_once;
+    }
     scratch_.hits.resize(std::max(scratch_.hits.size(), blocks_at_once));
     const std::size_t n_blocks = is_lean() ? scratch_.lean_blocks.size() : scratch_.blocks.size();
     std::size_t i = 0;
@@ -224,6 +245,52 @@ bool ProbeQuery::probe_keys(Checkpoint& checkpoint) {
     }
     // Even if time is up now: these may have been the last keys that the search needs.
     return i == n_blocks;
+}
+
+void ProbeQuery::tell_of_keys() {
+    for (const auto& [b, key, _] : scratch_.keys) {
+        scan_.pages()->will_read(segment_.bands[b].starts + key, 2 * sizeof(std::uint32_t));
+    }
+    told_ += scratch_.keys.size();
+}
+
+void ProbeQuery::tell_of_blocks(std::span<const std::uint8_t* const> starts,
+                                std::size_t block_bytes) {
+    for (std::size_t i = 0; i < starts.size();) {
+        const std::size_t first = i++;
+        // Adjacent blocks, or the same one for another key, are one run.
+        while (i < starts.size() &&
+               (starts[i] == starts[i - 1] + block_bytes || starts[i] == starts[i - 1])) {
+            ++i;
+        }
+        const auto bytes = static_cast<std::size_t>(starts[i - 1] - starts[first]) + block_bytes;
+        scan_.pages()->will_read(starts[first], bytes);
+        ++told_;
+    }
+}
+
+void ProbeQuery::notice_disk() {
+    if (!segment_.mapped || scan_.pages()) return;
+    const Clock::time_point now = Clock::now();
+    const std::chrono::duration<double, std::nano> taken = now - round_begun_;
+    const double expected_ns = spending_.spent_ns() - round_spent_ns_;
+    // A thread that was only kept from running has not waited for a page.
+    if (taken.count() > disk_read_ns + disk_time_factor * expected_ns &&
+        segment_.mapped->reader.has_waited()) {
+        segment_.mapped->cold.store(true, std::memory_order_relaxed);
+        scan_.tell(&segment_.mapped->reader);
+    }
+    round_begun_ = now;
+    round_spent_ns_ = spending_.spent_ns();
+}
+
+void ProbeQuery::notice_memory() {
+    if (!segment_.mapped || scan_.pages() != &segment_.mapped->reader) return;
+    const std::chrono::duration<double, std::nano> taken = Clock::now() - begun_;
+    const double expected_ns = disk_time_factor * spending_.spent_ns();
+    if (taken.count() <= told_page_ns * static_cast<double>(told_) + expected_ns) {
+        segment_.mapped->cold.store(false, std::memory_order_relaxed);
+    }
 }
 
 double ProbeQuery::excess_verified() const {

@@ -14,6 +14,7 @@
 // 6 u M, that is less than 4 (n_bits + 8) u M for every n_bits and bands of any size.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -117,6 +118,17 @@ private:
     // The same for keys of one band of a lean segment.
     bool list_lean_blocks(Checkpoint& checkpoint);
     bool is_lean() const { return segment_.lean != nullptr; }
+    // Tells the reader, if there is one, of the directory entries of the keys,
+    void tell_of_keys();
+    // and of the listed blocks.
+    void tell_of_blocks(std::span<const std::uint8_t* const> starts, std::size_t block_bytes);
+    // Begins to tell a reader of mapped pages if the last round took so long that it must have
+    // waited for a disk.
+    void notice_disk();
+    // Notes that the pages are in memory if the search was told to ask for them, and took no longer
+    // than asking does.
+    void notice_memory();
+    std::size_t max_keys() const { return scan_.pages() ? told_keys_at_once : keys_at_once; }
 
     const Segment& segment_;
     const CostTable& table_;
@@ -133,6 +145,11 @@ private:
     double predicted_ns_ =
         -1.0;  // Prediction for all probing, the first or, after giving up, the last; -1 before it.
     std::size_t at_once_ = first_blocks_at_once;  // Number of blocks to scan next.
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point begun_{};        // When the search of a mapped segment began,
+    Clock::time_point round_begun_{};  // and its last round,
+    double round_spent_ns_ = 0.0;      // with this estimate of the time spent before.
+    std::size_t told_ = 0;             // Keys and runs of blocks that a reader was told of.
     bool to_the_end_ = false;
     bool all_seen_ = false;  // Whether a band has no key left, so that all rows were seen.
 };

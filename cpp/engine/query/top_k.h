@@ -149,6 +149,12 @@ public:
         if (entries_.size() >= pause_ || bins_are_spent()) pause();
     }
 
+    // Calls visit(entry) for all entries kept, and some that may yet be dropped.
+    template <class Visit>
+    void visit_kept(const Visit& visit) const {
+        for (const Entry& entry : entries_) visit(entry);
+    }
+
     // Drops all but the first n entries offered; only if k is every_row, which keeps their order.
     void keep_first(std::size_t n) { entries_.resize(n); }
 

@@ -41,6 +41,10 @@ public:
         if (place_ & 2) return static_cast<Id>(place_ >> 2);
         return *reinterpret_cast<const Id*>(place_);
     }
+    // Where the id is stored; null if it is not.
+    const void* address() const {
+        return place_ & 2 ? nullptr : reinterpret_cast<const void*>(place_ & ~std::uintptr_t{1});
+    }
     void prefetch() const { __builtin_prefetch(reinterpret_cast<const void*>(place_)); }
 
 private:

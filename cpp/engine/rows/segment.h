@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/pages.h"
 #include "engine/rows/id_column.h"
 #include "engine/rows/id_order.h"
 #include "engine/rows/lean_codes.h"
@@ -87,6 +88,24 @@ inline void copy_code(const BlockRows& rows, std::size_t row, std::size_t n_byte
     for (std::size_t p = 0; p < n_bytes; ++p) code[p * stride] = start[p * block_rows];
 }
 
+// Copies the codes of lean rows, n_bytes bytes each, one after the other. Rows that follow each
+// other take no search for their keys.
+inline void copy_lean_codes(const BlockRows& rows, std::span<const Row> wanted, std::size_t n_bytes,
+                            std::uint8_t* code) {
+    const LeanCodes& codes = *rows.lean->codes;
+    Key key = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const Row row = wanted[i];
+        const bool follows = i > 0 && row > wanted[i - 1] && row - wanted[i - 1] <= block_rows;
+        key = follows ? rows.lean->next_key(key, row) : rows.lean->key_at(row);
+        const std::uint8_t* block = rows.blocks + row / block_rows * codes.n_bytes() * block_rows;
+        CodeNumber number = codes.key_part(key) | codes.rest_part(block, row % block_rows);
+        for (std::size_t p = 0; p < n_bytes; ++p, number >>= 8) {
+            *code++ = static_cast<std::uint8_t>(number);
+        }
+    }
+}
+
 // A second copy of a segment's rows, in ascending key: bit j of a row's key is bit bits[j] of its
 // code. The rows with key v are at positions [starts[v], starts[v + 1]).
 struct Band {
@@ -101,6 +120,7 @@ struct Segment : BlockRows {
     const Row* by_id = nullptr;   // Rows in ascending id; null if rows are in that order already,
     const IdOrder* id_order = nullptr;  // or if this is not null, which has them on first use.
     std::size_t denied_rows = 0;        // Number of rows that the mask denies.
+    MappedPages* mapped = nullptr;      // Null if the arrays are not mapped from files.
 
     // The rows in ascending id; null if rows are in that order already.
     const Row* rows_by_id(Checkpoint& checkpoint) const {

@@ -169,6 +169,11 @@ SearchCounters ScanQuery::counters() {
 }
 
 std::vector<Neighbour> ScanQuery::take_sorted() {
+    if (pages_) {
+        top_.visit_kept([&](const Candidate& kept) {
+            if (const void* id = kept.id.address()) pages_->will_read(id, 1);
+        });
+    }
     return top_.take_sorted();
 }
 
@@ -244,6 +249,12 @@ std::uint32_t ScanQuery::drop_behind(const BlockRows& rows, std::size_t block, d
 }
 
 void ScanQuery::offer_scored() {
+    if (pages_) {
+        for (std::size_t i = 0; i < n_scored_; ++i) {
+            const Row* row_numbers = scored_[i].rows->row_numbers;
+            if (row_numbers) pages_->will_read(row_numbers + scored_[i].position, sizeof(Row));
+        }
+    }
     for (std::size_t i = 0; i < n_scored_; ++i) {
         offer(*scored_[i].rows, scored_[i].position, scored_[i].distance);
     }

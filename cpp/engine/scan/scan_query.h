@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/counters.h"
+#include "engine/pages.h"
 #include "engine/parallel.h"
 #include "engine/query/bound_tables.h"
 #include "engine/query/cost_table.h"
@@ -99,6 +100,11 @@ public:
     // Whether all rows within the bound are kept; the bound then never falls.
     bool wants_every_row() const { return top_.k() == every_row; }
 
+    // From now on the reader, which may be null, is told what will be read: row numbers, and ids of
+    // rows kept. Whoever lists blocks tells of those.
+    void tell(PageReader* reader) { pages_ = reader; }
+    PageReader* pages() const { return pages_; }
+
     // Returns the rows kept, nearest first. Must be called once, after all scanning.
     std::vector<Neighbour> take_sorted();
     // Must be called once, after all scanning.
@@ -149,6 +155,7 @@ private:
     };
     std::array<Scored, 3 * block_rows> scored_;  // Rows within the bound, yet to be offered.
     std::size_t n_scored_ = 0;
+    PageReader* pages_ = nullptr;
 };
 
 }  // namespace bitweigh

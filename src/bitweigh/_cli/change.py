@@ -143,13 +143,14 @@ def merge_command(
 def compact_command(folder: Folder, as_json: Json = False) -> None:
     """Rewrite an index without removed and replaced rows, for less disk and faster searches.
 
-    Worth it after many removals or many small additions. Answers stay the same.
+    Worth it after many removals or many small additions. Answers stay the same. An index that was
+    built from more codes than fit into memory is rewritten on disk.
 
     Example: bitweigh compact index
     """
     kind = kind_stored(folder)
     start = time.perf_counter()
-    with changing(folder, kind) as index:
+    with changing(folder, kind, mmap=kind == "code") as index:
         before = size_on_disk(folder)
         with ProgressBar("compacting"):
             index.compact()

@@ -43,10 +43,13 @@ _ROWS_AT_ONCE = 1 << 18
 _BYTES_AT_ONCE = 1 << 26
 
 
-def open_index(folder: Path, *, mmap: bool = False) -> AnyIndex:
-    """The index in a folder, of codes or of vectors; every byte is checked unless mapped."""
+def open_index(folder: Path, *, mmap: bool = False, verify: bool | None = None) -> AnyIndex:
+    """The index in a folder, of codes or of vectors.
+
+    Every byte is checked, by default unless mapped; of a mapped index without keeping it in memory.
+    """
     kind_stored(folder)  # raises an error that says what to do if there is no index
-    index = load(folder, mmap=mmap)
+    index = load(folder, mmap=mmap, verify=verify)
     if isinstance(index, BinaryEmbeddings):  # saved there meanwhile
         raise _embeddings_error(folder)
     return index
@@ -59,10 +62,10 @@ def open_stored(folder: Path, *, mmap: bool = False) -> AnyStored:
 
 
 @contextmanager
-def changing(folder: Path, kind: RowKind) -> Iterator[AnyIndex]:
+def changing(folder: Path, kind: RowKind, *, mmap: bool = False) -> Iterator[AnyIndex]:
     """Lock a folder and yield its index, to be changed and saved; other such commands wait."""
     with locked_folder(resolved(folder)):
-        index = open_index(folder)
+        index = open_index(folder, mmap=mmap, verify=True)
         if kind_of(index) != kind:
             raise ValueError(
                 f"{folder}: another command saved an index of {kind_of(index)}s there meanwhile; "

@@ -53,6 +53,13 @@ class Explanation:
     """Queries that this index and its copies were searched for since it was created or loaded."""
     searches_by_bands: int
     """Those among them that bands alone answered."""
+    pages: int
+    """Pages of 4 KiB that the search read of the index, each counted once; of its files if mapped.
+
+    Pages of ids that only decide ties are not counted; those of all rows of a scanned segment are.
+    """
+    pages_from_disk: int
+    """Those among them that were not in memory before; the system tells only on Linux."""
     counters: dict[str, int]
     """The counters of `SearchStats`, without the times."""
 
@@ -81,6 +88,7 @@ class Explanation:
         if self.searches and any(facts.bands for facts in self.segments):
             share = 100 * self.searches_by_bands / self.searches
             lines.append(f"  bands were used by {share:.0f} % of {self.searches:,} searches")
+        lines.append(f"  {self.pages:,} pages of 4 KiB read, {self.pages_from_disk:,} from disk")
         width = max(len(name) for name in self.counters)
         lines += [f"  {name:{width}}  {count:,}" for name, count in self.counters.items() if count]
         return "\n".join(lines)
@@ -102,6 +110,7 @@ def explanation_of(
     method: Method,
     k: int,
     stats: SearchStats,
+    pages: _core.PageCounter,
 ) -> Explanation:
     """The explanation of one query's search of a state."""
     counters = {name: int(count) for name, count in stats._asdict().items()}
@@ -121,6 +130,8 @@ def explanation_of(
         engine_us=nanoseconds["nanoseconds"] / 1e3,
         searches=engine.queries,
         searches_by_bands=engine.queries_by_bands,
+        pages=pages.pages,
+        pages_from_disk=pages.missing,
         counters=counters,
     )
 

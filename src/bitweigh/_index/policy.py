@@ -121,7 +121,10 @@ class SegmentPolicy:
 
         Merging neighbours of similar size copies each row O(log n) times, however small the adds.
         Building bands takes longer than copying rows, so segments with bands merge more rarely.
+        Lean ones may be too large to be copied into memory; only `Index.compact` merges them.
         """
+        if segment.segment.lean_order is not None:
+            return False
         ratio = 1 if segment.segment.bands else 2
         return len(segment) <= ratio * rows and len(segment) + rows <= self.segment_rows
 

@@ -79,14 +79,21 @@ _cached_options = lru_cache(maxsize=64)(_engine_options)
 
 
 def nearest(
-    request: Request, costs: NDArray[np.float64], k: int, stats: bool = False
+    request: Request,
+    costs: NDArray[np.float64],
+    k: int,
+    stats: bool = False,
+    pages: _core.PageCounter | None = None,
 ) -> SearchResult:
-    """The k nearest rows of each query; costs are (n_bits, 2) or (nq, n_bits, 2)."""
+    """The k nearest rows of each query; costs are (n_bits, 2) or (nq, n_bits, 2).
+
+    `pages` counts what a search on one thread reads.
+    """
     engine, segments, options = request
     shape = (k,) if costs.ndim == 2 else (len(costs), k)
     distances, ids = np.empty(shape), np.empty(shape, np.int64)
     counters = _counters_for(costs) if stats else None
-    engine.search(segments, costs, k, options, distances, ids, counters)
+    engine.search(segments, costs, k, options, distances, ids, counters, pages)
     result = SearchResult(distances, ids)
     if counters is not None:
         result._counters = counters

@@ -6,8 +6,9 @@ A removal replaces the part as a whole: whoever holds the old one keeps seeing t
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,15 @@ class Segment:
         ids = self.ids
         core_ids = _core.CountedIds(ids.start, len(ids)) if isinstance(ids, range) else ids
         bands = [band.core for band in self.bands]
-        core = _core.Segment(self.blocks, core_ids, self.by_id, self.n_bits, bands, self.lean_order)
+        core = _core.Segment(
+            self.blocks,
+            core_ids,
+            self.by_id,
+            self.n_bits,
+            bands,
+            self.lean_order,
+            _is_mapped(self.blocks),
+        )
         object.__setattr__(self, "core", core)
 
     @classmethod
@@ -169,20 +178,28 @@ class LiveSegment:
         """The number of removed rows."""
         return 0 if self.removed is None else self.removed.denied_rows
 
-    def removed_masks(self) -> NDArray[np.uint32]:
-        """A mask for each block of 32 rows; the bits of removed rows are set."""
-        masks = np.zeros(-(-len(self.segment) // BLOCK_ROWS), dtype=np.uint32)
+    def removed_masks(self, first: int = 0, last: int | None = None) -> NDArray[np.uint32]:
+        """A mask for each block of 32 rows; the bits of removed rows are set.
+
+        Of rows from `first`, a multiple of 32, to before `last`; by default of all.
+        """
+        rows = (len(self.segment) if last is None else last) - first
+        masks = np.zeros(-(-rows // BLOCK_ROWS), dtype=np.uint32)
         if self.removed is not None:
-            self.removed.write_masks(masks)
+            self.removed.write_masks(masks, first // BLOCK_ROWS)
         return masks
 
-    def rows(self) -> Rows:
-        """The numbers of the rows that were not removed, ascending."""
+    def rows(self, first: int = 0, last: int | None = None) -> Rows:
+        """The numbers of the rows that were not removed, ascending; from `first` to before `last`.
+
+        `first` must be a multiple of 32.
+        """
+        end = len(self.segment) if last is None else min(last, len(self.segment))
         if not self.removed_rows:
-            return np.arange(len(self.segment), dtype=np.uint32)
-        live = ~self.removed_masks()
+            return np.arange(first, end, dtype=np.uint32)
+        live = ~self.removed_masks(first, end)
         flags = np.unpackbits(live.astype("<u4").view(np.uint8), bitorder="little")
-        return np.flatnonzero(flags[: len(self.segment)]).astype(np.uint32)
+        return (first + np.flatnonzero(flags[: end - first])).astype(np.uint32)
 
     def codes_and_ids(self) -> tuple[Codes, Ids]:
         """The codes and ids of the rows that were not removed, by row."""
@@ -193,6 +210,16 @@ class LiveSegment:
         """Bytes of memory by purpose."""
         removed = 0 if self.removed is None else self.removed.nbytes
         return self.segment.memory()._replace(removed=removed)
+
+
+def _is_mapped(array: NDArray[Any]) -> bool:
+    """Whether an array is that of a mapped file."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    if isinstance(owner, memoryview):
+        owner = owner.obj
+    return isinstance(owner, mmap.mmap)
 
 
 def is_ascending(ids: StoredIds) -> bool:

@@ -11,11 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import _core
+from bitweigh._checks import id_in_use_error
+from bitweigh._index.bands import BLOCK_ROWS
 from bitweigh._index.segments import LiveSegment, Rows
 from bitweigh._results import Memory
 from bitweigh.typing import Codes, Ids
 
 __all__ = ["RowLocations", "State"]
+
+# Rows of a shared segment whose ids are looked up at a time.
+_LOCATED_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,6 +103,24 @@ class State:
             self.next_id,
         )
 
+    def with_shared(self, part: LiveSegment, replacing: bool) -> State:
+        """The state with a part of another state as its first segment.
+
+        Rows with ids that the part has, too, are removed if `replacing`, else raise ValueError.
+        """
+        state = self
+        first_id = int(np.min(np.asarray(part.segment.ids)))
+        if first_id < self.next_id:
+            for first in range(0, len(part.segment), _LOCATED_ROWS):
+                ids = part.segment.ids_of(part.rows(first, first + _LOCATED_ROWS))
+                used = state.locate(ids).found
+                if used.any():
+                    if not replacing:
+                        raise id_in_use_error(ids, used, "code")
+                    state = state.without(ids[used])
+        next_id = max(self.next_id, part.segment.largest_id + 1)
+        return State((part, *state.segments), state.tail, next_id)
+
     def with_rebuilt(self, before: State, after: State) -> State:
         """Replace the parts of `before` by those of `after`, one for one.
 
@@ -162,5 +185,8 @@ def _ids_removed_since(before: LiveSegment, now: LiveSegment) -> Ids:
     """The ids of rows that `now` lacks and `before`, an earlier part of the same segment, has."""
     if now.removed is before.removed:
         return np.empty(0, np.int64)
-    rows = np.setdiff1d(before.rows(), now.rows(), assume_unique=True)
-    return now.segment.ids_of(rows)
+    masks = now.removed_masks() & ~before.removed_masks()
+    changed = np.flatnonzero(masks)
+    flags = np.unpackbits(masks[changed].astype("<u4").view(np.uint8), bitorder="little")
+    rows = (changed[:, np.newaxis] * BLOCK_ROWS + np.arange(BLOCK_ROWS)).ravel()[flags != 0]
+    return now.segment.ids_of(rows.astype(np.uint32))

@@ -174,7 +174,10 @@ class ArrayData:
     pieces: Iterable[Array]
     """The pieces in order; can be iterated repeatedly."""
     built: Path | None = None
-    """A file with all of these bytes, if there is one: then it gets another name, not a copy."""
+    """A file with all of these bytes, if there is one: then it gets another name, not a copy.
+
+    Without any pieces there is no other way.
+    """
 
     def data(self) -> Iterator[memoryview]:
         """All bytes of the file."""

@@ -322,7 +322,11 @@ def _replace(
 def _placed(folder: Path, name: str, data: FileData) -> Path:
     """The temporary file for this name, written and synced."""
     if isinstance(data, ArrayData) and data.built is not None:
-        return link_synced(folder, name, data.built)
+        try:
+            return link_synced(folder, name, data.built)
+        except OSError:  # the file is on another disk, or the file system has no links
+            if not data.pieces:
+                raise
     return write_synced(folder, name, data.data())
 
 

@@ -54,6 +54,7 @@ __all__ = [
     "Source",
     "described",
     "from_files",
+    "link_when_saved",
     "load",
     "load_codes",
     "read_content",
@@ -85,6 +86,8 @@ _PART_FIELDS = (
 )
 # Files by kind, for arrays that were hashed or loaded before. Segments and parts never change.
 _known_files: WeakKeyDictionary[Segment | LiveSegment, dict[str, ArrayFile]] = WeakKeyDictionary()
+# Folders with the files of segments, which saves elsewhere may link.
+_link_folders: WeakKeyDictionary[Segment, Path] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,6 +172,15 @@ def load_codes(path: str | os.PathLike[str], mapped: bool, verify: bool) -> tupl
     return folders.load(path, known, partial(_read, mapped=mapped, verify=verify))
 
 
+def link_when_saved(segment: Segment, folder: Path) -> None:
+    """Let saves link the files of a segment, which was loaded from this folder, not copy them.
+
+    The folder must exist as long as the segment. Links to the files of an index that a user owns
+    would be a surprise, so this is for folders of our own.
+    """
+    _link_folders[segment] = folder
+
+
 def to_files(content: Content) -> dict[str, bytes]:
     """The files of an index by name, as in its folder, for pickles."""
     fields, arrays = described(content)
@@ -237,12 +249,18 @@ def _described_part(part: LiveSegment, arrays: dict[str, ArrayData]) -> dict[str
             stored = (
                 array_data(kind, pieces[0].dtype, pieces, lengths)
                 if file is None
-                else ArrayData(file, pieces)
+                else ArrayData(file, pieces, _linked(segment, file))
             )
             known[kind.name] = stored.file
             arrays[stored.file.name] = stored
             fields[kind.name] = stored.file.name
     return fields
+
+
+def _linked(segment: Segment, file: ArrayFile) -> Path | None:
+    """The file to link instead of writing the array, if there is one."""
+    folder = _link_folders.get(segment)
+    return None if folder is None or file.kind == "removed" else folder / file.name
 
 
 def _arrays_of(part: LiveSegment) -> dict[str, list[Array]]:

@@ -134,7 +134,7 @@ def plan_of(
 def _first_rows(source: Source, request: Request) -> tuple[Codes, bool]:
     """The first rows of a source, and whether it has ids."""
     if isinstance(source, RowSource):
-        batches: Iterable[Batch] = source.read(0, min(source.rows, SAMPLE_ROWS))
+        batches: Iterable[Batch] = source.sample(SAMPLE_ROWS)
         has_ids = source.has_ids
     else:
         batches = source.begin(SAMPLE_ROWS)

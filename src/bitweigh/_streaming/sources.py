@@ -54,6 +54,10 @@ class RowSource(ABC):
     def read(self, first: int, last: int) -> Iterator[Batch]:
         """The rows from `first` to before `last`, in batches."""
 
+    def sample(self, max_rows: int) -> Iterator[Batch]:
+        """At most so many rows to choose a layout by: the first ones, if they are like the rest."""
+        return self.read(0, min(self.rows, max_rows))
+
     def edges(self, max_rows: int) -> list[int]:
         """Rows where the pieces of at most `max_rows` begin, and the number of all rows."""
         return [*range(0, self.rows, max_rows), self.rows]
