@@ -1,63 +1,130 @@
-"""From batches of codes to the folder of an index: `Index.from_batches` without its docstring."""
+"""From batches of codes to the folder of an index: `Index.from_batches` without its docstring.
+
+The layout of the rows is chosen before the build begins, and recorded with the options, so that a
+resumed build keeps it.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from bitweigh import _core
-from bitweigh._checks import as_n_bits
+from bitweigh import _system
+from bitweigh._checks import as_bitorder, as_integer, as_n_bits
+from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._index.bands import BandOptions
+from bitweigh._index.row_layout import LEAN_ROWS, LayoutChoice, choose_row_layout
 from bitweigh._streaming.build import build_lean
-from bitweigh._streaming.publish import publish
-from bitweigh._streaming.sources import IteratorSource, Source
-from bitweigh.typing import BitOrder
+from bitweigh._streaming.files import naming_full_disk
+from bitweigh._streaming.journal import Journal
+from bitweigh._streaming.plain import build_plain
+from bitweigh._streaming.plan import MIN_BUILD_MEMORY
+from bitweigh._streaming.publish import publish_lean, publish_plain
+from bitweigh._streaming.request import check_resumable, compare
+from bitweigh._streaming.sources import IteratorSource, RowSource, Source
+from bitweigh._streaming.spool import spool
+from bitweigh.hashers import Hasher
+from bitweigh.typing import BitOrder, RowLayout
 
-__all__ = ["build_index"]
+__all__ = ["BuildRequest", "Built", "build_index", "code_format", "work_folder"]
 
-# A row has a share in this many bands: a third would take as much memory as the codes again.
-_MAX_BANDS = 2
+
+class BuildRequest(NamedTuple):
+    """The arguments that determine an index."""
+
+    n_bits: int
+    bitorder: BitOrder
+    options: BandOptions
+    layout: RowLayout | None = None
+    """The layout asked for; None to choose it."""
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments as JSON."""
+        options = self.options
+        return {
+            "n_bits": self.n_bits,
+            "bitorder": self.bitorder,
+            "bands": options.bands,
+            "band_bits": options.band_bits,
+            "memory_limit": options.memory_limit,
+            "layout": self.layout,
+        }
+
+
+class Built(NamedTuple):
+    """What `build_index` did."""
+
+    choice: LayoutChoice
+    resumed: bool
+    """Whether it continued a build that was ended."""
 
 
 def build_index(
     source: Source,
     path: str | os.PathLike[str],
-    n_bits: int | None,
-    bitorder: BitOrder,
-    options: BandOptions,
+    request: BuildRequest,
+    *,
     build_memory: int,
     threads: int | None,
-    progress: bool,
-) -> None:
-    """Build an index in a folder; raises FileExistsError if there is something already."""
+    progress: bool | None,
+    overwrite: bool = False,
+) -> Built:
+    """Build an index in a folder.
+
+    Raises FileExistsError if there is something already, unless `overwrite` and that is an index.
+    """
+    build_memory = as_integer(build_memory, "build_memory", MIN_BUILD_MEMORY, 2**62)
+    workers = _system.default_threads() if threads is None else threads
+    workers = as_integer(workers, "threads", 1, _system.MAX_THREADS)
     folder = resolved(path)
-    if folder.exists() and any(folder.iterdir()):
-        raise FileExistsError(f"{folder} must not exist or be empty: an index is built there")
-    bits = _n_bits(source) if n_bits is None else as_n_bits(n_bits)
-    if bits > _core.max_lean_bits:
-        raise ValueError(
-            f"batches must be of codes of at most {_core.max_lean_bits} bits, got {bits}; add "
-            "longer codes to an Index"
-        )
-    bands = options.bands if options.bands is not None else min(_MAX_BANDS, bits)
-    if bands > _MAX_BANDS:
-        raise ValueError(f"bands must be 1 or {_MAX_BANDS} here, got {bands}")
+    _refuse_existing(folder, overwrite)
     work = work_folder(folder)
-    built = build_lean(
-        source,
-        work,
-        bits,
-        bitorder=bitorder,
-        bands=bands,
-        band_bits=options.band_bits,
-        build_memory=build_memory,
-        threads=threads,
-        progress=progress,
-    )
-    publish(built, folder, options)
+    recorded = _recorded(work, source, request)
+    with _removed_if_useless(work, source, recorded is not None):
+        source, choice = _chosen(source, work, request, recorded)
+        facts = {"asked": request.facts(), "choice": choice._asdict()}
+        if choice.layout == "lean":
+            lean = build_lean(
+                source,
+                work,
+                request.n_bits,
+                bitorder=request.bitorder,
+                bands=choice.lean_bands,
+                band_bits=request.options.band_bits,
+                build_memory=build_memory,
+                threads=workers,
+                progress=progress,
+                facts=facts,
+            )
+            publish = partial(publish_lean, lean, reason=choice.reason)
+        else:
+            assert isinstance(source, RowSource)
+            plain = build_plain(
+                source,
+                work,
+                request.n_bits,
+                request.bitorder,
+                request.options,
+                reason=choice.reason,
+                build_memory=build_memory,
+                threads=workers,
+                progress=progress,
+                facts=facts,
+            )
+            publish = partial(publish_plain, plain)
+        with locked_folder(folder):
+            # Checked again: somebody else may have saved an index there meanwhile.
+            _refuse_existing(folder, overwrite)
+            publish(path=folder, options=request.options)
     shutil.rmtree(work)
+    return Built(choice, recorded is not None)
 
 
 def work_folder(folder: Path) -> Path:
@@ -65,10 +132,86 @@ def work_folder(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.building")
 
 
-def _n_bits(source: Source) -> int:
-    """Eight for each byte of the first row."""
+def code_format(
+    source: Source, hasher: Hasher | None, n_bits: int | None, bitorder: BitOrder | None
+) -> tuple[int, BitOrder]:
+    """Bits of a code and their order: those given, else the hasher's, else 8 to a byte and "big".
+
+    Raises ValueError if a hasher makes other codes.
+    """
+    if hasher is not None:
+        made = {"n_bits": hasher.n_bits_, "bitorder": hasher.bitorder}
+        for (name, value), asked in zip(made.items(), (n_bits, bitorder), strict=True):
+            if asked is not None and asked != value:
+                raise ValueError(f"{name} must be {value!r}, as the hasher has it, got {asked!r}")
+        return hasher.n_bits_, hasher.bitorder
+    bits = _bits_of_first_row(source) if n_bits is None else as_n_bits(n_bits)
+    return bits, as_bitorder("big" if bitorder is None else bitorder)
+
+
+def _bits_of_first_row(source: Source) -> int:
     batches = source.begin(1) if isinstance(source, IteratorSource) else source.read(0, 1)
     for codes, _ in batches:
         if codes.ndim == 2 and codes.shape[1]:
             return 8 * int(codes.shape[1])
     raise ValueError("the source has no rows")
+
+
+def _refuse_existing(folder: Path, overwrite: bool) -> None:
+    if not overwrite and folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"{folder} must not exist or be empty: an index is built there")
+
+
+def _recorded(work: Path, source: Source, request: BuildRequest) -> LayoutChoice | None:
+    """The choice of the build to resume, if there is one; raises ValueError if it is another."""
+    if not work.exists():
+        return None
+    journal = Journal(work)
+    if "choice" not in journal:
+        return None
+    check_resumable(source, work)
+    compare(journal.get("asked"), request.facts(), work)
+    return LayoutChoice(**journal.get("choice"))
+
+
+def _chosen(
+    source: Source, work: Path, request: BuildRequest, recorded: LayoutChoice | None
+) -> tuple[Source, LayoutChoice]:
+    """The layout, and the source to build from.
+
+    The rows of an iterator are counted by copying them to disk. Of those that will be lean in any
+    case, the first are enough.
+    """
+    n_bits, bitorder, options, asked = request
+    if recorded is not None:
+        return source, recorded
+    if isinstance(source, RowSource):
+        return source, choose_row_layout(source.rows, n_bits, options, asked)
+    enough = None
+    if options.memory_limit is None:
+        first = choose_row_layout(None, n_bits, options, asked)
+        if first.layout == "lean":
+            if asked == "lean":
+                return source, first
+            enough = LEAN_ROWS
+    with locked_folder(work), naming_full_disk(work, lambda: "nothing is finished"):
+        copied, is_all = spool(source, work, n_bits, bitorder, enough)
+    if is_all:
+        return copied, choose_row_layout(copied.rows, n_bits, options, asked)
+    rest = IteratorSource(chain(copied.read(0, copied.rows), source.batches()))
+    return rest, choose_row_layout(None, n_bits, options, asked)
+
+
+@contextmanager
+def _removed_if_useless(work: Path, source: Source, resumed: bool) -> Iterator[None]:
+    """Remove the folder of a build that failed if no later call could continue it.
+
+    That is one whose source cannot be resumed, and one of wrong rows: they have to be changed, and
+    a build from changed rows begins again.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not resumed and (not source.resumable or isinstance(error, TypeError | ValueError)):
+            shutil.rmtree(work, ignore_errors=True)
+        raise
