@@ -17,7 +17,7 @@ import numpy as np
 from bitweigh import _core
 from bitweigh._checks import as_codes, as_ids
 from bitweigh._disk.folders import locked_folder
-from bitweigh._index.bands import BandOptions
+from bitweigh._index.bands import MAX_SPREAD_BITS, BandOptions
 from bitweigh._index.policy import SegmentPolicy
 from bitweigh._index.row_layout import LayoutReason
 from bitweigh._index.segments import LiveSegment, Segment
@@ -38,6 +38,9 @@ __all__ = ["PlainFiles", "build_plain"]
 _STAGE = "segments"
 # Each has up to seven files, which are open while the index is mapped; 1024 is a usual limit.
 _MAX_SEGMENTS = 100
+# Bytes for each bit of a code that choosing bands takes, measured: with a sample of unpacked bits,
+# or only with queries.
+_SPREADING, _ASKING = 80 << 10, 24 << 10
 # Ids of all rows in their order, to check that they differ.
 _ALL_IDS = "all_ids.npy"
 
@@ -136,7 +139,8 @@ class _Build:
         if self._source.has_ids:
             facts = id_facts(ids)
             self._keep_ids(first, ids)
-        segment = self._policy.segment_of((codes, ids), threads=threads)
+        # As `Index.build` does: nobody will call that for an index of this size.
+        segment = self._policy.segment_of((codes, ids), min_banded_rows=1, threads=threads)
         # Not needed any more, and as large as a band.
         del codes, ids
         facts |= self._written(replace(segment, layout_reason=self._reason))
@@ -242,4 +246,6 @@ def _needed_bytes(source: RowSource, rows: int, n_bits: int, options: BandOption
     # bands, with row numbers; ids, their order, and what sorting needs.
     row_bytes = (bands + 3) * n_bytes + 4 * bands + 48
     directories = (bands + 1) * 4 * ((1 << width) + 1)
-    return OTHER_BYTES + loaded_bytes(source, n_bytes, 8) + rows * row_bytes + directories
+    choosing = 0 if bands == 0 else n_bits * (_SPREADING if n_bits <= MAX_SPREAD_BITS else _ASKING)
+    fixed = OTHER_BYTES + loaded_bytes(source, n_bytes, 8) + choosing
+    return fixed + rows * row_bytes + directories

@@ -18,9 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import io
+from bitweigh.frames import codes_and_ids, vectors_and_ids
+from bitweigh.frames._sources import opened_parquet
 from bitweigh.hashers import Hasher
 
 __all__ = [
+    "STREAMED_ENDINGS",
     "ArraySource",
     "Batch",
     "FileSource",
@@ -39,6 +42,8 @@ Batch: TypeAlias = tuple[NDArray[Any], NDArray[Any] | None]
 BATCH_ROWS = 1 << 15
 _HASHED_ROWS = 1 << 12
 _MAPPED = {".npy", ".bvecs", ".fbin", ".fvecs", ".i8bin", ".u8bin", ".ivecs"}
+STREAMED_ENDINGS = _MAPPED | {".parquet"}
+"""Endings of the names of files that need not be read as a whole."""
 
 
 class RowSource(ABC):
@@ -293,15 +298,10 @@ def _row_groups(
     paths: Sequence[Path], column: str, id_column: str | None, vectors: bool
 ) -> PieceSource:
     """The row groups of parquet files as pieces."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError("parquet needs pyarrow: pip install 'bitweigh[io]'") from None
-    from bitweigh import frames
-
+    names = [column] if id_column is None else [column, id_column]
     groups, rows = [], []
     for path in paths:
-        with parquet.ParquetFile(path) as file:
+        with opened_parquet(path, names) as file:
             metadata = file.metadata
             for group in range(metadata.num_row_groups):
                 groups.append((path, group))
@@ -309,11 +309,13 @@ def _row_groups(
 
     def load(number: int) -> Any:  # noqa: ANN401
         path, group = groups[number]
-        names = [column] if id_column is None else [column, id_column]
-        with parquet.ParquetFile(path) as file:
+        with opened_parquet(path, names) as file:
             table = file.read_row_group(group, columns=names)
-        read = frames.vectors_and_ids if vectors else frames.codes_and_ids
-        values, ids = read(table, column, id_column)
+        read = vectors_and_ids if vectors else codes_and_ids
+        try:
+            values, ids = read(table, column, id_column)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{path}, row group {group}: {error}") from None
         return values if ids is None else (values, ids)
 
     return PieceSource(load, rows, name="parquet", has_ids=id_column is not None)
@@ -413,8 +415,7 @@ def _files_at(path: Path) -> list[Path]:
     """The file at a path, or those in the folder there."""
     if not path.is_dir():
         return [path]
-    endings = _MAPPED | {".parquet"}
-    found = sorted(file for file in path.iterdir() if file.suffix.lower() in endings)
+    found = sorted(file for file in path.iterdir() if file.suffix.lower() in STREAMED_ENDINGS)
     if not found:
-        raise ValueError(f"{path} has no files that end in {' '.join(sorted(endings))}")
+        raise ValueError(f"{path} has no files that end in {' '.join(sorted(STREAMED_ENDINGS))}")
     return found
