@@ -15,7 +15,7 @@ from cli_cases import ROOT, commands, done, examples, plain, run, shell
 from typer.testing import CliRunner
 
 import bitweigh
-from bitweigh._cli import build, change, folders
+from bitweigh._cli import build_codes, change, folders
 from bitweigh._cli.app import app
 
 # Those that take minutes, or need data or more packages, have tests of their own.
@@ -108,9 +108,9 @@ def test_build_takes_bits_order_and_ids() -> None:
 @pytest.mark.usefixtures("here")
 def test_many_rows_are_added_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bitweigh._cli.folders._ROWS_AT_ONCE", 64)
-    np.save("ids.npy", np.arange(300)[::-1])
-    done("build", "codes.npy", "--codes", "--ids", "ids.npy", "-o", "parts")
-    assert np.array_equal(bitweigh.load("parts").codes_of(np.arange(300)[::-1]), CODES)
+    np.save("ids.npy", 999 - np.arange(300))
+    done("add", "index", "codes.npy", "--ids", "ids.npy")
+    assert np.array_equal(bitweigh.load("index").codes_of(999 - np.arange(300)), CODES)
 
 
 @pytest.mark.usefixtures("here")
@@ -383,15 +383,15 @@ def test_of_two_builds_at_once_the_second_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, out = codes_file(tmp_path / "codes.npy", 3, 7), tmp_path / "index"
-    read_rows = build.read_new_rows
+    check_codes = build_codes.check_codes
 
     def build_meanwhile(*own: Any, **how: Any) -> Any:
         monkeypatch.undo()
         done("build", str(source), "--codes", "-o", str(out))
-        return read_rows(*own, **how)
+        return check_codes(*own, **how)
 
-    monkeypatch.setattr(build, "read_new_rows", build_meanwhile)
+    monkeypatch.setattr(build_codes, "check_codes", build_meanwhile)
     result = run("build", source, "--codes", "-o", out)
     assert result.exit_code == 1
-    assert "is not empty" in plain(result.stderr)
+    assert "must not exist or be empty" in plain(result.stderr)
     assert len(bitweigh.load(out)) == 3

@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 
 from bitweigh import Index, VectorIndex
 from bitweigh._checks import MAX_BITS
-from bitweigh._cli.build_codes import CodeFiles, CodeOptions, build_codes, check_bands
 from bitweigh._cli.errors import prefix_errors
 from bitweigh._cli.files import read_new_rows
 from bitweigh._cli.folders import add_rows
-from bitweigh._cli.options import Columns, IdColumn, IdsFile, Member, parse_bytes
+from bitweigh._cli.options import Columns, IdColumn, IdsFile, Member, check_bands, parse_bytes
 from bitweigh._cli.output import Json, counted, report
 from bitweigh._core import max_band_bits
 from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
-from bitweigh._streaming.batches import Built
 from bitweigh._system import MAX_THREADS
 from bitweigh.typing import (
     BitOrder,
@@ -182,13 +180,15 @@ def build_command(
     _refuse_existing(out, overwrite)
     start = time.perf_counter()
     if codes:
+        from bitweigh._cli.build_codes import CodeFiles, CodeOptions, build_codes
+
         files = CodeFiles(sources, ids, column, id_column, member)
         memory = _BUILD_MEMORY if build_memory is None else build_memory
         wanted = CodeOptions(
             bits, bitorder, bands, band_bits, memory_limit, layout, memory, threads
         )
         built = build_codes(files, out, wanted, overwrite)
-        _report_codes(out, built, time.perf_counter() - start, as_json)
+        _report_codes(out, built.choice.layout, built.resumed, time.perf_counter() - start, as_json)
         return
     if layout or build_memory or threads:
         raise typer.BadParameter("--layout, --build-memory and --threads are for --codes")
@@ -215,19 +215,21 @@ def build_command(
     )
 
 
-def _report_codes(out: Path, built: Built, seconds: float, as_json: bool) -> None:
+def _report_codes(
+    out: Path, layout: RowLayout, resumed: bool, seconds: float, as_json: bool
+) -> None:
     index = Index.load(out, mmap=True)
-    lean = ", lean" if built.choice.layout == "lean" else ""
-    resumed = " since it was resumed" if built.resumed else ""
+    lean = ", lean" if layout == "lean" else ""
+    since = " since the build was resumed" if resumed else ""
     report(
         f"{out}: {counted(len(index), 'code')} of {index.n_bits} bits{lean}, in {seconds:.1f} s"
-        f"{resumed}",
+        f"{since}",
         {
             "folder": str(out),
             "rows": len(index),
             "n_bits": index.n_bits,
-            "layout": built.choice.layout,
-            "resumed": built.resumed,
+            "layout": layout,
+            "resumed": resumed,
             "seconds": seconds,
         },
         as_json,

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import typer
 from numpy.typing import NDArray
 
 from bitweigh import Index
 from bitweigh._checks import MAX_BITS
 from bitweigh._cli.errors import prefix_errors
 from bitweigh._cli.files import check_codes, read_new_rows
+from bitweigh._cli.options import check_bands
 from bitweigh._streaming.batches import BuildRequest, Built, build_index
 from bitweigh._streaming.sources import STREAMED_ENDINGS, ArraySource, RowSource, as_source
 from bitweigh.typing import BitOrder, RowLayout
 
-__all__ = ["CodeFiles", "CodeOptions", "build_codes", "check_bands"]
+__all__ = ["CodeFiles", "CodeOptions", "build_codes"]
 
 # Rows inspected to tell packed codes from unpacked bits.
 _ROWS_INSPECTED = 1000
@@ -71,15 +71,6 @@ def build_codes(files: CodeFiles, out: Path, options: CodeOptions, overwrite: bo
             threads=options.threads,
             progress=None,
             overwrite=overwrite,
-        )
-
-
-def check_bands(bands: int | None, n_bits: int) -> None:
-    """Raise unless a code has enough bits for so many bands."""
-    if bands is not None and bands > n_bits:
-        raise typer.BadParameter(
-            f"expected at most {n_bits}, one for each bit of a code, got {bands}",
-            param_hint="'--bands'",
         )
 
 

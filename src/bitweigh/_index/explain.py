@@ -13,7 +13,7 @@ from bitweigh._index.state import State
 from bitweigh._results import SearchStats
 from bitweigh.typing import Method, RowLayout
 
-__all__ = ["Explanation", "SegmentFacts", "decision_of", "explanation_of"]
+__all__ = ["Explanation", "SegmentFacts", "decision_of", "explanation_of", "layout_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +178,16 @@ def decision_of(state: State, policy: SegmentPolicy) -> str:
     """Why the largest segment has its bands, or none; "" if that is not known, or it is empty."""
     parts = list(state.parts())
     return _decision(max(parts, key=len).segment, policy) if parts else ""
+
+
+def layout_text(state: State) -> str:
+    """How the rows of the largest segment are stored, and why if there was a choice."""
+    parts = list(state.parts())
+    if not parts:
+        return "plain"
+    segment = max(parts, key=len).segment
+    reason = why_this_layout(segment.layout, segment.layout_reason)
+    return f"{segment.layout}: {reason}" if reason else segment.layout
 
 
 def _decision(segment: Segment, policy: SegmentPolicy) -> str:

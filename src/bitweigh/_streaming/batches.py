@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -21,6 +21,8 @@ from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._index.bands import BandOptions
 from bitweigh._index.row_layout import LEAN_ROWS, LayoutChoice, choose_row_layout
+from bitweigh._storage.folder import refuse_others
+from bitweigh._storage.formats import INDEX
 from bitweigh._streaming.build import build_lean
 from bitweigh._streaming.files import naming_full_disk
 from bitweigh._streaming.journal import Journal
@@ -84,47 +86,63 @@ def build_index(
     workers = _system.default_threads() if threads is None else threads
     workers = as_integer(workers, "threads", 1, _system.MAX_THREADS)
     folder = resolved(path)
-    _refuse_existing(folder, overwrite)
     work = work_folder(folder)
-    recorded = _recorded(work, source, request)
-    with _removed_if_useless(work, source, recorded is not None):
-        source, choice = _chosen(source, work, request, recorded)
-        facts = {"asked": request.facts(), "choice": choice._asdict()}
-        if choice.layout == "lean":
-            lean = build_lean(
-                source,
-                work,
-                request.n_bits,
-                bitorder=request.bitorder,
-                bands=choice.lean_bands,
-                band_bits=request.options.band_bits,
-                build_memory=build_memory,
-                threads=workers,
-                progress=progress,
-                facts=facts,
-            )
-            publish = partial(publish_lean, lean, reason=choice.reason)
-        else:
-            assert isinstance(source, RowSource)
-            plain = build_plain(
-                source,
-                work,
-                request.n_bits,
-                request.bitorder,
-                request.options,
-                reason=choice.reason,
-                build_memory=build_memory,
-                threads=workers,
-                progress=progress,
-                facts=facts,
-            )
-            publish = partial(publish_plain, plain)
-        with locked_folder(folder):
-            # Checked again: somebody else may have saved an index there meanwhile.
-            _refuse_existing(folder, overwrite)
-            publish(path=folder, options=request.options)
-    shutil.rmtree(work)
+    _refuse_existing(folder, overwrite)
+    # Another build of the same index waits here, and then finds it finished.
+    with locked_folder(work):
+        _refuse_existing(folder, overwrite)
+        recorded = _recorded(work, source, request)
+        with _removed_if_useless(work, source, recorded is not None):
+            source, choice = _chosen(source, work, request, recorded)
+            publish = _built(source, work, request, choice, build_memory, workers, progress)
+            with locked_folder(folder):
+                # Checked again: somebody else may have saved an index there meanwhile.
+                _refuse_existing(folder, overwrite)
+                publish(folder, request.options)
+        shutil.rmtree(work)
     return Built(choice, recorded is not None)
+
+
+def _built(
+    source: Source,
+    work: Path,
+    request: BuildRequest,
+    choice: LayoutChoice,
+    build_memory: int,
+    threads: int,
+    progress: bool | None,
+) -> Callable[[Path, BandOptions], None]:
+    """Build the files of an index, and return the function that places them in its folder."""
+    n_bits, bitorder, options, _ = request
+    facts = {"asked": request.facts(), "choice": choice._asdict()}
+    if choice.layout == "lean":
+        lean = build_lean(
+            source,
+            work,
+            n_bits,
+            bitorder=bitorder,
+            bands=choice.lean_bands,
+            band_bits=options.band_bits,
+            build_memory=build_memory,
+            threads=threads,
+            progress=progress,
+            facts=facts,
+        )
+        return partial(publish_lean, lean, choice.reason)
+    assert isinstance(source, RowSource)
+    plain = build_plain(
+        source,
+        work,
+        n_bits,
+        bitorder,
+        options,
+        reason=choice.reason,
+        build_memory=build_memory,
+        threads=threads,
+        progress=progress,
+        facts=facts,
+    )
+    return partial(publish_plain, plain)
 
 
 def work_folder(folder: Path) -> Path:
@@ -158,7 +176,9 @@ def _bits_of_first_row(source: Source) -> int:
 
 
 def _refuse_existing(folder: Path, overwrite: bool) -> None:
-    if not overwrite and folder.exists() and any(folder.iterdir()):
+    if overwrite and folder.exists():
+        refuse_others(folder, INDEX)
+    elif folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder} must not exist or be empty: an index is built there")
 
 
@@ -194,7 +214,7 @@ def _chosen(
             if asked == "lean":
                 return source, first
             enough = LEAN_ROWS
-    with locked_folder(work), naming_full_disk(work, lambda: "nothing is finished"):
+    with naming_full_disk(work, lambda: "nothing is finished"):
         copied, is_all = spool(source, work, n_bits, bitorder, enough)
     if is_all:
         return copied, choose_row_layout(copied.rows, n_bits, options, asked)

@@ -30,9 +30,9 @@ def publish_plain(built: PlainFiles, path: str | os.PathLike[str], options: Band
 
 def publish_lean(
     built: LeanFiles,
+    reason: LayoutReason | None,
     path: str | os.PathLike[str],
     options: BandOptions,
-    reason: LayoutReason | None = None,
 ) -> None:
     """The same for the index of one lean segment, whose files get other names."""
     bands = tuple(band.bits for band in built.bands)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import io
+from bitweigh._checks import as_ids
 from bitweigh.frames import codes_and_ids, vectors_and_ids
 from bitweigh.frames._sources import opened_parquet
 from bitweigh.hashers import Hasher
@@ -262,6 +263,8 @@ class ArraySource(RowSource):
         self._id_firsts = [0, *accumulate(map(len, self._ids))]
         self.rows = self._firsts[-1]
         self.has_ids = bool(ids)
+        for each in ids:
+            as_ids(each[:1])  # raises unless they are integers
         if self.has_ids and self._id_firsts[-1] != self.rows:
             raise ValueError(
                 f"expected {self.rows} ids, one for each row, got {self._id_firsts[-1]}"
