@@ -134,6 +134,49 @@ def test_build_reads_codes_and_ids_from_parquet() -> None:
 
 
 @pytest.mark.usefixtures("here")
+def test_build_takes_several_files_and_says_how_rows_are_stored() -> None:
+    limits = ("--build-memory", "128M", "--threads", "2")
+    line = done(
+        "build", "codes.npy", "more.npy", "--codes", "--layout", "lean", *limits, "-o", "two"
+    )
+    assert re.fullmatch(r"two: 305 codes of 32 bits, lean, in \d+\.\d s\n", line)
+    index = bitweigh.load("two")
+    assert np.array_equal(index.codes_of(np.arange(305)), np.concatenate([CODES, CODES[:5] ^ 255]))
+    assert "\nrows           lean: layout='lean'\n" in done("info", "two")
+    assert "\nrows           plain: fewer than 16,777,216 codes\n" in done("info", "index")
+    assert json.loads(done("info", "two", "--json"))["layout"] == "lean: layout='lean'"
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("layout", ["plain", "lean"])
+def test_the_same_command_resumes_a_build(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("build", "codes.npy", "--codes", "--layout", layout, "-o", "other")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as failing:
+        failing.setattr("bitweigh._streaming.batches.publish_plain", full)
+        failing.setattr("bitweigh._streaming.batches.publish_lean", full)
+        assert "No space left" in plain(run(*command).stderr)
+    assert Path("other.building", "journal.json").exists()
+    facts = json.loads(done(*command, "--json"))
+    assert (facts["resumed"], facts["layout"], facts["rows"]) == (True, layout, 300)
+    assert np.array_equal(bitweigh.load("other").codes_of(np.arange(300)), CODES)
+    assert not Path("other.building").exists()
+
+
+@pytest.mark.usefixtures("here")
+def test_options_of_streaming_are_for_codes() -> None:
+    np.save("vectors.npy", np.ones((9, 4), np.float32))
+    for option in (("--layout", "lean"), ("--build-memory", "1G"), ("--threads", "1")):
+        result = run("build", "vectors.npy", "--hasher", "lsh", *option, "-o", "near")
+        assert result.exit_code == 2
+        assert "are for --codes" in plain(result.stderr)
+    assert run("build", "vectors.npy", "vectors.npy", "-o", "near").exit_code == 2
+
+
+@pytest.mark.usefixtures("here")
 def test_add_adds_and_says_so() -> None:
     assert done("add", "index", "more.npy") == "index: added 5 codes; it has 305\n"
     index = bitweigh.load("index")

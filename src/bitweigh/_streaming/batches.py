@@ -199,27 +199,23 @@ def _chosen(
 ) -> tuple[Source, LayoutChoice]:
     """The layout, and the source to build from.
 
-    The rows of an iterator are counted by copying them to disk. Of those that will be lean in any
-    case, the first are enough.
+    The rows of an iterator are counted by copying them to disk. If there are enough for lean rows
+    and nothing else decides, the rest need not be counted.
     """
     n_bits, bitorder, options, asked = request
     if recorded is not None:
         return source, recorded
     if isinstance(source, RowSource):
         return source, choose_row_layout(source.rows, n_bits, options, asked)
-    enough = None
+    many = None
     if options.memory_limit is None:
-        first = choose_row_layout(None, n_bits, options, asked)
-        if first.layout == "lean":
-            if asked == "lean":
-                return source, first
-            enough = LEAN_ROWS
+        many = choose_row_layout(None, n_bits, options, asked)
+    enough = LEAN_ROWS if many is not None and many.layout == "lean" else None
     with naming_full_disk(work, lambda: "nothing is finished"):
         copied, is_all = spool(source, work, n_bits, bitorder, enough)
-    if is_all:
+    if is_all or many is None:
         return copied, choose_row_layout(copied.rows, n_bits, options, asked)
-    rest = IteratorSource(chain(copied.read(0, copied.rows), source.batches()))
-    return rest, choose_row_layout(None, n_bits, options, asked)
+    return IteratorSource(chain(copied.read(0, copied.rows), source.batches())), many
 
 
 @contextmanager

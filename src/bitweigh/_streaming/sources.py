@@ -42,6 +42,9 @@ Batch: TypeAlias = tuple[NDArray[Any], NDArray[Any] | None]
 # Rows that are copied, and vectors that are hashed, at a time.
 BATCH_ROWS = 1 << 15
 _HASHED_ROWS = 1 << 12
+# Memory that reading a row group takes, in multiples of its rows, measured for float32: pages as they
+# are stored and decoded, Arrow's arrays and ours, and what Arrow keeps for later.
+_PARQUET_COPIES = 7
 _MAPPED = {".npy", ".bvecs", ".fbin", ".fvecs", ".i8bin", ".u8bin", ".ivecs"}
 STREAMED_ENDINGS = _MAPPED | {".parquet"}
 """Endings of the names of files that need not be read as a whole."""
@@ -58,6 +61,8 @@ class RowSource(ABC):
     """The most rows that a thread has in memory besides its workspace."""
     loaded_row_bytes: int | None = None
     """Bytes of such a row; None for those of a code and its id."""
+    loaded_copies = 1
+    """How many times their bytes loading them takes."""
 
     @abstractmethod
     def fingerprint(self) -> Any:  # noqa: ANN401 any JSON
@@ -209,9 +214,10 @@ class FileSource(RowSource):
         self.rows = self._source.rows
         self.has_ids = self._source.has_ids
         self.loaded_rows = self._source.loaded_rows
+        if endings == {".parquet"}:
+            self.loaded_copies = _PARQUET_COPIES
         if hasher is not None:
-            # As the file has them, and as an array.
-            self.loaded_row_bytes = 2 * hasher.n_features_in_ * np.dtype(np.float64).itemsize
+            self.loaded_row_bytes = hasher.n_features_in_ * np.dtype(np.float32).itemsize
 
     def fingerprint(self) -> Any:  # noqa: ANN401
         """Names, sizes and times of change of the files."""
@@ -331,6 +337,7 @@ class IteratorSource:
     loaded_rows = 0
     """The memory of batches is the caller's."""
     loaded_row_bytes: int | None = None
+    loaded_copies = 1
 
     def __init__(self, batches: Iterable[Any], hasher: Hasher | None = None) -> None:
         """Keep the iterator; nothing is read yet."""
@@ -368,7 +375,8 @@ Source: TypeAlias = RowSource | IteratorSource
 
 def loaded_bytes(source: Source, n_bytes: int, number_bytes: int) -> int:
     """Bytes of the rows that a thread has loaded from a source of codes of `n_bytes`."""
-    return source.loaded_rows * (source.loaded_row_bytes or n_bytes + number_bytes)
+    row_bytes = source.loaded_row_bytes or n_bytes + number_bytes
+    return source.loaded_rows * source.loaded_copies * row_bytes
 
 
 def as_source(
