@@ -135,7 +135,7 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
         1,
         "expected 300 ids, one for",
     ),
-    ("ids twice", ("build", "codes.npy", *NEW, "--ids", "twice.npy"), 1, "rows 0 and 1 are both 0"),
+    ("ids twice", ("build", "codes.npy", *NEW, "--ids", "twice.npy"), 1, "0 is the id of two rows"),
     (
         "negative ids",
         ("build", "codes.npy", *NEW, "--ids", "negative.npy"),

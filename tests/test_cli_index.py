@@ -15,7 +15,7 @@ from cli_cases import ROOT, commands, done, examples, plain, run, shell
 from typer.testing import CliRunner
 
 import bitweigh
-from bitweigh._cli import build, change, folders
+from bitweigh._cli import build_codes, change, folders
 from bitweigh._cli.app import app
 
 # Those that take minutes, or need data or more packages, have tests of their own.
@@ -108,9 +108,9 @@ def test_build_takes_bits_order_and_ids() -> None:
 @pytest.mark.usefixtures("here")
 def test_many_rows_are_added_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bitweigh._cli.folders._ROWS_AT_ONCE", 64)
-    np.save("ids.npy", np.arange(300)[::-1])
-    done("build", "codes.npy", "--codes", "--ids", "ids.npy", "-o", "parts")
-    assert np.array_equal(bitweigh.load("parts").codes_of(np.arange(300)[::-1]), CODES)
+    np.save("ids.npy", 999 - np.arange(300))
+    done("add", "index", "codes.npy", "--ids", "ids.npy")
+    assert np.array_equal(bitweigh.load("index").codes_of(999 - np.arange(300)), CODES)
 
 
 @pytest.mark.usefixtures("here")
@@ -131,6 +131,49 @@ def test_build_reads_codes_and_ids_from_parquet() -> None:
     )
     index = bitweigh.load("keyed")
     assert np.array_equal(index.codes_of(np.arange(300) * 7), CODES)
+
+
+@pytest.mark.usefixtures("here")
+def test_build_takes_several_files_and_says_how_rows_are_stored() -> None:
+    limits = ("--build-memory", "128M", "--threads", "2")
+    line = done(
+        "build", "codes.npy", "more.npy", "--codes", "--layout", "lean", *limits, "-o", "two"
+    )
+    assert re.fullmatch(r"two: 305 codes of 32 bits, lean, in \d+\.\d s\n", line)
+    index = bitweigh.load("two")
+    assert np.array_equal(index.codes_of(np.arange(305)), np.concatenate([CODES, CODES[:5] ^ 255]))
+    assert "\nrows           lean: layout='lean'\n" in done("info", "two")
+    assert "\nrows           plain: fewer than 16,777,216 codes\n" in done("info", "index")
+    assert json.loads(done("info", "two", "--json"))["layout"] == "lean: layout='lean'"
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("layout", ["plain", "lean"])
+def test_the_same_command_resumes_a_build(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("build", "codes.npy", "--codes", "--layout", layout, "-o", "other")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as failing:
+        failing.setattr("bitweigh._streaming.batches.publish_plain", full)
+        failing.setattr("bitweigh._streaming.batches.publish_lean", full)
+        assert "No space left" in plain(run(*command).stderr)
+    assert Path("other.building", "journal.json").exists()
+    facts = json.loads(done(*command, "--json"))
+    assert (facts["resumed"], facts["layout"], facts["rows"]) == (True, layout, 300)
+    assert np.array_equal(bitweigh.load("other").codes_of(np.arange(300)), CODES)
+    assert not Path("other.building").exists()
+
+
+@pytest.mark.usefixtures("here")
+def test_options_of_streaming_are_for_codes() -> None:
+    np.save("vectors.npy", np.ones((9, 4), np.float32))
+    for option in (("--layout", "lean"), ("--build-memory", "1G"), ("--threads", "1")):
+        result = run("build", "vectors.npy", "--hasher", "lsh", *option, "-o", "near")
+        assert result.exit_code == 2
+        assert "are for --codes" in plain(result.stderr)
+    assert run("build", "vectors.npy", "vectors.npy", "-o", "near").exit_code == 2
 
 
 @pytest.mark.usefixtures("here")
@@ -383,15 +426,15 @@ def test_of_two_builds_at_once_the_second_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, out = codes_file(tmp_path / "codes.npy", 3, 7), tmp_path / "index"
-    read_rows = build.read_new_rows
+    check_codes = build_codes.check_codes
 
     def build_meanwhile(*own: Any, **how: Any) -> Any:
         monkeypatch.undo()
         done("build", str(source), "--codes", "-o", str(out))
-        return read_rows(*own, **how)
+        return check_codes(*own, **how)
 
-    monkeypatch.setattr(build, "read_new_rows", build_meanwhile)
+    monkeypatch.setattr(build_codes, "check_codes", build_meanwhile)
     result = run("build", source, "--codes", "-o", out)
     assert result.exit_code == 1
-    assert "is not empty" in plain(result.stderr)
+    assert "must not exist or be empty" in plain(result.stderr)
     assert len(bitweigh.load(out)) == 3

@@ -33,6 +33,7 @@ PYTHON_LAYERS = [
     {"weighers", "frames"},
     {"_index/code_queries"},
     {"_index/request", "_index/bands"},
+    {"_index/row_layout"},
     {"_index/segments"},
     {"_index/evidence", "_index/state"},
     {"_index/band_choice", "_index/filters"},

@@ -22,7 +22,20 @@ def test_it_is_shown_on_a_terminal_with_rate_and_unit(
     shown = capsys.readouterr().err
     assert "adding" in shown
     assert "100%" in shown
+    assert "10 rows, " in shown
     assert "rows/s" in shown
+
+
+def test_rows_of_unknown_number_are_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with ProgressBar("sorting", unit="rows") as bar:
+        bar.advance(4000)
+        bar.advance(6000)
+    shown = capsys.readouterr().err
+    assert "10,000 rows, " in shown
+    assert "%" not in shown
 
 
 @pytest.mark.parametrize(("shown", "forced"), [(None, ""), (False, "1")])

@@ -325,7 +325,7 @@ def test_a_build_from_an_iterator_cannot_be_resumed_and_says_so(
     with pytest.raises(RuntimeError, match="the end"):
         build_lean(IteratorSource([codes]), tmp_path / "w", 64, max_rows_at_once=999)
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="a build from an iterator cannot be resumed"):
+    with pytest.raises(ValueError, match="a build from an iterator or an array cannot be resumed"):
         build_lean(IteratorSource([codes]), tmp_path / "w", 64)
 
 

@@ -1,4 +1,4 @@
-"""The progress bar of long operations: share done, rate, time left. Needs rich.
+"""The progress bar of long operations: what is done, rate, time left. Needs rich.
 
 Shared by the library (`progress=True`) and the command line. rich is imported only for a bar that
 may be shown.
@@ -31,8 +31,8 @@ class ProgressBar:
     ) -> None:
         """Describe the bar; it appears when the block begins.
 
-        Without `total` it only shows that work is going on. `unit` is what is counted, for the
-        rate. By default a bar is shown only on a terminal.
+        Without `total` it shows no share and no time left. `unit` is what is counted. By default
+        a bar is shown only on a terminal.
         """
         self._unit = unit
         if shown is False:
@@ -55,7 +55,9 @@ class ProgressBar:
             return
         columns: list[Any] = [TextColumn("{task.description}"), BarColumn()]
         if total is not None:
-            columns += [TaskProgressColumn(), TextColumn("{task.fields[rate]}")]
+            columns.append(TaskProgressColumn())
+        columns.append(TextColumn("{task.fields[rate]}"))
+        if total is not None:
             columns += [TextColumn("left"), TimeRemainingColumn()]
         self._display = Progress(*columns, console=console, transient=True)
         self._task = self._display.add_task(description, total=total, rate="")
@@ -85,6 +87,7 @@ class ProgressBar:
         if self._display is None:
             return
         self._display.advance(self._task, count)
-        speed = self._display.tasks[0].speed
-        if self._unit and speed:
-            self._display.update(self._task, rate=f"{speed:,.0f} {self._unit}/s")
+        task = self._display.tasks[0]
+        if self._unit and task.speed:
+            rate = f"{task.completed:,.0f} {self._unit}, {task.speed:,.0f} {self._unit}/s"
+            self._display.update(self._task, rate=rate)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh.typing import FrameKind
+from bitweigh.typing import FrameKind, RowLayout
 
 __all__ = [
     "Memory",
@@ -20,9 +20,7 @@ __all__ = [
 ]
 
 
-class Memory(NamedTuple):
-    """Bytes of memory that an index uses, by purpose."""
-
+class _MemoryParts(NamedTuple):
     codes: int
     """The codes, stored once."""
     ids: int
@@ -37,6 +35,13 @@ class Memory(NamedTuple):
     """The position in each band where the rows of each key start."""
     removed: int
     """Marks of the rows that were removed."""
+
+
+class Memory(_MemoryParts):
+    """Bytes of memory that an index uses, by purpose."""
+
+    layouts: tuple[RowLayout, ...] = ()
+    """How the rows of each segment are stored; `Index.explain` says why."""
 
     @property
     def total(self) -> int:

@@ -11,7 +11,7 @@ import copy
 import dataclasses
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, get_args
@@ -52,7 +52,18 @@ from bitweigh._index.request import (
 )
 from bitweigh._index.state import State
 from bitweigh._results import Memory, RangeResult, SearchResult, others
-from bitweigh.typing import Batches, BitOrder, BuildMode, Codes, Ids, Method, OnDuplicate, OnMissing
+from bitweigh.hashers import Hasher
+from bitweigh.typing import (
+    Batches,
+    BitOrder,
+    BuildMode,
+    Codes,
+    Ids,
+    Method,
+    OnDuplicate,
+    OnMissing,
+    RowLayout,
+)
 
 __all__ = ["Index"]
 
@@ -1080,37 +1091,52 @@ class Index:
         path: str | os.PathLike[str],
         *,
         n_bits: int | None = None,
-        bitorder: BitOrder = "big",
+        bitorder: BitOrder | None = None,
         bands: int | None = None,
         band_bits: int | None = None,
         memory_limit: int | None = None,
+        layout: RowLayout | None = None,
+        hasher: Hasher | None = None,
+        ids: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+        column: str | None = None,
+        id_column: str | None = None,
         build_memory: int = 2**30,
         threads: int | None = None,
         progress: bool = False,
     ) -> Self:
         """Build an index of more codes than fit into memory, in a folder, and load it mapped.
 
-        Rows are sorted on disk, which takes about 30 bytes a row besides the index until it is
-        finished. A build from files that was ended, whatever ended it, is resumed by the same
-        call: what it has finished is in the folder ``<path>.building``. The files depend on the
-        rows and the options alone, not on memory or threads.
+        A build from files that was ended, whatever ended it, is resumed by the same call: what it
+        has finished is in the folder ``<path>.building``. docs/large.md says how much disk a build
+        needs, and how rows are stored.
 
         Parameters
         ----------
         source : path, list of paths, array or iterable of arrays
             Files of packed codes (npy, bvecs, u8bin, parquet) or a folder of them, or batches of
             codes uint8 (n, n_bytes), or of (codes, ids). A build from batches cannot be resumed.
-            Without ids codes are numbered from 0.
+            Without ids codes are numbered from 0. With a hasher, vectors in place of codes.
         path : str or path
             The folder, which must not exist or be empty.
         n_bits : int, optional
-            Bits of a code, at most 64; by default 8 for each byte.
-        bitorder, memory_limit
-            As in :class:`Index`.
-        bands, band_bits : int, optional
-            Bands, 1 or 2, and the bits of each; by default two of at most 24 bits.
+            Bits of a code; by default those of the hasher, or 8 for each byte.
+        bitorder, bands, band_bits, memory_limit
+            As in :class:`Index`. By default, `bitorder` is that of the hasher, or "big"; lean rows
+            have two bands of at most 24 bits.
+        layout : "plain" or "lean", optional
+            Store whole codes, or only the bits that their position does not imply. By default
+            lean for 2**24 codes or more of at most 64 bits, or where `memory_limit` leaves more
+            room for bands that way; else plain.
+        hasher : Hasher, optional
+            A fitted hasher of :mod:`bitweigh.hashers`, which turns vectors into codes.
+        ids : path or list of paths, optional
+            Files npy with the ids of all rows, for codes or vectors in files that are not parquet.
+        column, id_column : str, optional
+            Columns of parquet files: of the codes or vectors, by default "code" or "vector", and of
+            the ids.
         build_memory : int
-            Bytes of memory that the build may use for itself, at least 128 MiB.
+            Bytes of memory that the build may use for itself, at least 128 MiB. Plain rows are in
+            more segments if it is small, which makes searches slower, and in one if it is large.
         threads : int, optional
             Threads to use; by default the CPUs that this process may use, or ``BITWEIGH_THREADS``.
         progress : bool
@@ -1120,6 +1146,9 @@ class Index:
         ------
         OSError
             If the disk is full. What is finished stays, and the same call resumes.
+        ValueError
+            If rows or options are wrong, an id occurs twice, or `build_memory` is too small: the
+            error says how much is needed.
 
         Examples
         --------
@@ -1134,16 +1163,18 @@ class Index:
         array([7])
 
         """
-        from bitweigh._streaming.batches import build_index
+        from bitweigh._streaming.batches import BuildRequest, build_index, code_format
         from bitweigh._streaming.sources import as_source
 
+        if layout is not None:
+            as_choice(layout, "layout", get_args(RowLayout))
+        rows = as_source(source, ids=ids, hasher=hasher, column=column, id_column=id_column)
+        bits, order = code_format(rows, hasher, n_bits, bitorder)
         # Raises for options that no index would accept.
-        options = cls(
-            _core.max_lean_bits, bands=bands, band_bits=band_bits, memory_limit=memory_limit
-        )._policy.band_options
-        as_bitorder(bitorder)
+        empty = Index(bits, bands=bands, band_bits=band_bits, memory_limit=memory_limit)
+        request = BuildRequest(bits, order, empty._policy.band_options, layout)
         build_index(
-            as_source(source), path, n_bits, bitorder, options, build_memory, threads, progress
+            rows, path, request, build_memory=build_memory, threads=threads, progress=progress
         )
         return cls.load(path, mmap=True)
 

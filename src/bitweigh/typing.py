@@ -25,6 +25,7 @@ __all__ = [
     "OnMissing",
     "Precision",
     "RescoreDtype",
+    "RowLayout",
     "VectorDtype",
     "WeigherName",
 ]
@@ -40,10 +41,10 @@ Batches: TypeAlias = (
     str
     | os.PathLike[str]
     | Sequence[str | os.PathLike[str]]
-    | NDArray[np.uint8]
-    | Iterable[NDArray[np.uint8] | tuple[NDArray[np.uint8], NDArray[np.integer[Any]]]]
+    | NDArray[Any]
+    | Iterable[NDArray[Any] | tuple[NDArray[Any], NDArray[np.integer[Any]]]]
 )
-"""Codes in files, or in batches, each with its ids or without."""
+"""Codes, or vectors for a hasher, in files or in batches, each with its ids or without."""
 
 BitOrder: TypeAlias = Literal["big", "little"]
 """Order of the bits inside a byte, as in ``np.packbits``."""
@@ -51,6 +52,8 @@ Method: TypeAlias = Literal["auto", "scan", "probe"]
 """How to search; never changes the answer."""
 BuildMode: TypeAlias = Literal["auto", "manual"]
 """Whether adding codes builds bands, or only ``build()`` does."""
+RowLayout: TypeAlias = Literal["plain", "lean"]
+"""How rows are stored: whole codes, or without the bits that their position implies."""
 OnDuplicate: TypeAlias = Literal["error", "replace"]
 """What to do with an id that is already in the index."""
 OnMissing: TypeAlias = Literal["error", "ignore"]

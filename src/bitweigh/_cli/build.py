@@ -1,4 +1,4 @@
-"""`bitweigh build`: create an index from a file of codes or of vectors."""
+"""`bitweigh build`: create an index from files of codes or from a file of vectors."""
 
 from __future__ import annotations
 
@@ -13,30 +13,38 @@ from numpy.typing import NDArray
 from bitweigh import Index, VectorIndex
 from bitweigh._checks import MAX_BITS
 from bitweigh._cli.errors import prefix_errors
-from bitweigh._cli.files import check_codes, read_new_rows
-from bitweigh._cli.folders import AnyIndex, add_rows, codes_in
-from bitweigh._cli.options import Columns, IdColumn, IdsFile, Member, parse_bytes
+from bitweigh._cli.files import read_new_rows
+from bitweigh._cli.folders import add_rows
+from bitweigh._cli.options import Columns, IdColumn, IdsFile, Member, check_bands, parse_bytes
 from bitweigh._cli.output import Json, counted, report
 from bitweigh._core import max_band_bits
 from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
-from bitweigh.typing import BitOrder, HasherName, Ids, Metric, VectorDtype, WeigherName
+from bitweigh._system import MAX_THREADS
+from bitweigh.typing import (
+    BitOrder,
+    HasherName,
+    Ids,
+    Metric,
+    RowLayout,
+    VectorDtype,
+    WeigherName,
+)
 
 __all__ = ["build_command"]
 
-# Rows inspected to tell packed codes from unpacked bits.
-_ROWS_INSPECTED = 1000
+_BUILD_MEMORY = 1 << 30
 _CODES, _VECTORS, _SEARCH = "Codes", "Vectors", "Speed and memory (answers stay the same)"
 
 
 def build_command(
-    source: Annotated[
-        Path,
+    sources: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="INPUT",
+            metavar="INPUT...",
             help="Codes or vectors: npy, npz, fvecs, bvecs, fbin, u8bin, i8bin, HDF5, parquet, or "
-            "a folder of parquet files.",
+            "a folder of parquet files. Codes may be in several files, one after the other.",
         ),
     ],
     out: Annotated[
@@ -126,8 +134,38 @@ def build_command(
             rich_help_panel=_SEARCH,
         ),
     ] = None,
+    layout: Annotated[
+        RowLayout | None,
+        typer.Option(
+            help="How to store codes: plain, or lean, which takes less memory (default: lean for "
+            "16,777,216 codes or more of at most 64 bits).",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    build_memory: Annotated[
+        int | None,
+        typer.Option(
+            metavar="BYTES",
+            parser=parse_bytes,
+            help="Memory for building an index of codes, such as 512M or 2G (default: 1G).",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=MAX_THREADS,
+            help="Threads for building an index of codes (default: all CPUs).",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
 ) -> None:
-    """Build an index from a file of packed codes or of vectors, and save it to a folder.
+    """Build an index from files of packed codes or a file of vectors, and save it to a folder.
+
+    Codes may take more space than there is memory. If the command is ended before it has finished,
+    the same command continues where it was.
 
     Example, from scratch:
     python -c "import numpy as np; rng = np.random.default_rng(0); codes = (
@@ -141,28 +179,59 @@ def build_command(
         )
     _refuse_existing(out, overwrite)
     start = time.perf_counter()
-    kind = "code" if codes else "vector"
+    if codes:
+        from bitweigh._cli.build_codes import CodeFiles, CodeOptions, build_codes
+
+        files = CodeFiles(sources, ids, column, id_column, member)
+        memory = _BUILD_MEMORY if build_memory is None else build_memory
+        wanted = CodeOptions(
+            bits, bitorder, bands, band_bits, memory_limit, layout, memory, threads
+        )
+        built = build_codes(files, out, wanted, overwrite)
+        _report_codes(out, built.choice.layout, built.resumed, time.perf_counter() - start, as_json)
+        return
+    if layout or build_memory or threads:
+        raise typer.BadParameter("--layout, --build-memory and --threads are for --codes")
+    if len(sources) > 1:
+        raise typer.BadParameter(f"vectors are in one file, got {len(sources)}: or give --codes")
+    (source,) = sources
     rows, row_ids = read_new_rows(
-        source, kind, columns=column, id_column=id_column, member=member, ids=ids
+        source, "vector", columns=column, id_column=id_column, member=member, ids=ids
     )
     options: dict[str, Any] = {"bands": bands, "band_bits": band_bits, "memory_limit": memory_limit}
-    index: AnyIndex
-    if codes:
-        index = _empty_code_index(source, rows, bits, bitorder, options)
-    else:
-        options |= {"hasher": hasher, "weigher": weigher, "metric": metric, "rerank": rerank}
-        index = _fitted_vector_index(source, rows, bits, seed, options)
+    options |= {"hasher": hasher, "weigher": weigher, "metric": metric, "rerank": rerank}
+    index = _fitted_vector_index(source, rows, bits, seed, options)
     _fill(index, rows, row_ids, source)
     with locked_folder(resolved(out)):
         # Checked again: another command may have saved an index there meanwhile.
         _refuse_existing(out, overwrite)
         index.save(out)
     seconds = time.perf_counter() - start
-    n_bits = codes_in(index).n_bits
-    length = f"of {n_bits} bits" if codes else f"as codes of {n_bits} bits"
+    n_bits = index.index.n_bits
     report(
-        f"{out}: {counted(len(index), kind)} {length}, in {seconds:.1f} s",
+        f"{out}: {counted(len(index), 'vector')} as codes of {n_bits} bits, in {seconds:.1f} s",
         {"folder": str(out), "rows": len(index), "n_bits": n_bits, "seconds": seconds},
+        as_json,
+    )
+
+
+def _report_codes(
+    out: Path, layout: RowLayout, resumed: bool, seconds: float, as_json: bool
+) -> None:
+    index = Index.load(out, mmap=True)
+    lean = ", lean" if layout == "lean" else ""
+    since = " since the build was resumed" if resumed else ""
+    report(
+        f"{out}: {counted(len(index), 'code')} of {index.n_bits} bits{lean}, in {seconds:.1f} s"
+        f"{since}",
+        {
+            "folder": str(out),
+            "rows": len(index),
+            "n_bits": index.n_bits,
+            "layout": layout,
+            "resumed": resumed,
+            "seconds": seconds,
+        },
         as_json,
     )
 
@@ -174,43 +243,6 @@ def _refuse_existing(out: Path, overwrite: bool) -> None:
         raise FileExistsError(
             f"{out} is not empty; --overwrite replaces an index, `bitweigh add` adds to it"
         )
-
-
-def _empty_code_index(
-    source: Path,
-    rows: NDArray[Any],
-    bits: int | None,
-    bitorder: BitOrder,
-    options: dict[str, Any],
-) -> Index:
-    check_codes(source, rows, bits)
-    n_bits = _guess_bits(source, rows) if bits is None else bits
-    _check_bands(options["bands"], n_bits)
-    # Bands are built once, after all rows have been added.
-    return Index(n_bits, bitorder=bitorder, build="manual", **options)
-
-
-def _check_bands(bands: int | None, n_bits: int) -> None:
-    if bands is not None and bands > n_bits:
-        raise typer.BadParameter(
-            f"expected at most {n_bits}, one for each bit of a code, got {bands}",
-            param_hint="'--bands'",
-        )
-
-
-def _guess_bits(source: Path, rows: NDArray[Any]) -> int:
-    """8 bits per byte; raises if the rows look like unpacked bits, or are too long."""
-    if rows.shape[1] >= 8 and rows[:_ROWS_INSPECTED].max() <= 1:
-        raise ValueError(
-            f"{source}: has only zeros and ones, as unpacked bits would: pack them with "
-            f"np.packbits(bits, axis=1), or say --bits {8 * rows.shape[1]} if they are packed"
-        )
-    if rows.shape[1] > MAX_BITS // 8:
-        raise ValueError(
-            f"{source}: codes have at most {MAX_BITS // 8} bytes, got {rows.shape[1]}; are these "
-            "vectors? leave out --codes"
-        )
-    return 8 * int(rows.shape[1])
 
 
 def _fitted_vector_index(
@@ -225,7 +257,7 @@ def _fitted_vector_index(
             f"{source}: has uint8, which may be codes or vectors: give --codes or --hasher itq"
         )
     if bits is not None:
-        _check_bands(options["bands"], bits)
+        check_bands(options["bands"], bits)
     set_options = {name: value for name, value in options.items() if value is not None}
     index = VectorIndex(n_bits=bits, seed=seed, **set_options)
     with prefix_errors(source):
@@ -233,7 +265,7 @@ def _fitted_vector_index(
     return index
 
 
-def _fill(index: AnyIndex, rows: NDArray[Any], ids: Ids | None, source: Path) -> None:
+def _fill(index: VectorIndex, rows: NDArray[Any], ids: Ids | None, source: Path) -> None:
     """Add all rows to an empty index, compact it and build its bands."""
     add_rows(index, rows, ids, source)
     with ProgressBar("building"):

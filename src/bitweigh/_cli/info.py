@@ -10,7 +10,7 @@ from bitweigh import BinaryEmbeddings, Index
 from bitweigh._cli.folders import AnyStored, codes_in, kind_of, open_stored, size_on_disk
 from bitweigh._cli.options import Folder
 from bitweigh._cli.output import Json, counted, readable_bytes, report
-from bitweigh._index.explain import decision_of
+from bitweigh._index.explain import decision_of, layout_text
 
 __all__ = ["info_command", "verify_command"]
 
@@ -75,6 +75,7 @@ def _facts(folder: Path, index: AnyStored) -> dict[str, object]:
         "bytes_of_ids": memory.ids + memory.id_lookup,
         "bytes_of_bands": memory.band_codes + memory.band_rows + memory.directories,
         "decision": decision_of(codes._state, codes._policy),
+        "layout": layout_text(codes._state),
         "version": bitweigh.__version__,
         "kernel": bitweigh.info().kernel,
         "threads": bitweigh.info().threads,
@@ -110,6 +111,7 @@ def _summary(index: AnyStored, facts: dict[str, object]) -> str:
         f"{sizes['bytes_of_ids']}, bands {sizes['bytes_of_bands']}",
         f"searched by    {'bands' if banded else 'scanning all codes; it has no bands'}"
         + (f": {facts['decision']}" if facts["decision"] else ""),
+        f"rows           {facts['layout']}",
         f"this machine   kernel {facts['kernel']}, {counted(int(str(facts['threads'])), 'thread')}",
         f"bitweigh       {facts['version']}",
     ]

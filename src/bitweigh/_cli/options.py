@@ -8,7 +8,16 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["FILES", "Columns", "Folder", "IdColumn", "IdsFile", "Member", "parse_bytes"]
+__all__ = [
+    "FILES",
+    "Columns",
+    "Folder",
+    "IdColumn",
+    "IdsFile",
+    "Member",
+    "check_bands",
+    "parse_bytes",
+]
 
 FILES = "Files"
 """The heading, in the help, of options about files."""
@@ -44,6 +53,16 @@ IdsFile: TypeAlias = Annotated[
         help="Ids: .npy, `ids` of .npz, or text with one id per line; - for stdin.",
     ),
 ]
+
+
+def check_bands(bands: int | None, n_bits: int) -> None:
+    """Raise unless a code has enough bits for so many bands."""
+    if bands is not None and bands > n_bits:
+        raise typer.BadParameter(
+            f"expected at most {n_bits}, one for each bit of a code, got {bands}",
+            param_hint="'--bands'",
+        )
+
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) *(?:([KMGT])(I?B)?|B)?", re.IGNORECASE)
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}

@@ -7,12 +7,13 @@ from typing import Any
 
 from bitweigh import _core
 from bitweigh._index.policy import SegmentPolicy
+from bitweigh._index.row_layout import why_this_layout
 from bitweigh._index.segments import LiveSegment, Segment, Unbanded
 from bitweigh._index.state import State
 from bitweigh._results import SearchStats
-from bitweigh.typing import Method
+from bitweigh.typing import Method, RowLayout
 
-__all__ = ["Explanation", "SegmentFacts", "decision_of", "explanation_of"]
+__all__ = ["Explanation", "SegmentFacts", "decision_of", "explanation_of", "layout_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,10 @@ class SegmentFacts:
     """Bits of the code that belong to a band."""
     decision: str
     """Why it has these bands, or none; "" if that is not known."""
+    layout: RowLayout
+    """How its rows are stored: see docs/large.md."""
+    layout_reason: str
+    """Why they are; "" if there was no choice, as in an index that was not built on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class Explanation:
             + (f", {facts.covered_bits} of {self.n_bits} bits covered" if facts.bands else "")
             + (f", {facts.removed_rows:,} more removed" if facts.removed_rows else "")
             + (f"; {facts.decision}" if facts.bands and facts.decision else "")
+            + _layout(facts)
             for facts in self.segments
         ]
         if self.scan_us:
@@ -101,6 +107,13 @@ def _bands(segment: SegmentFacts) -> str:
     if segment.bands < segment.wanted_bands:
         shape += f" ({segment.wanted_bands} would be faster, but take more memory than allowed)"
     return shape
+
+
+def _layout(segment: SegmentFacts) -> str:
+    if segment.layout == "plain" and not segment.layout_reason:
+        return ""
+    reason = f" ({segment.layout_reason})" if segment.layout_reason else ""
+    return f"; {segment.layout} rows{reason}"
 
 
 def explanation_of(
@@ -138,14 +151,18 @@ def explanation_of(
 
 def _facts(part: LiveSegment, policy: SegmentPolicy) -> SegmentFacts:
     widths = [len(band.bits) for band in part.segment.bands]
+    wanted = policy.band_options.ideal_shape(len(part.segment), policy.n_bits)[0]
     return SegmentFacts(
         rows=len(part),
         removed_rows=part.removed_rows,
         bands=len(widths),
-        wanted_bands=policy.band_options.ideal_shape(len(part.segment), policy.n_bits)[0],
+        # More bands of lean rows would take as much memory as the codes again, each.
+        wanted_bands=wanted if part.segment.layout == "plain" else len(widths),
         band_bits=max(widths, default=0),
         covered_bits=sum(widths),
         decision=_decision(part.segment, policy),
+        layout=part.segment.layout,
+        layout_reason=why_this_layout(part.segment.layout, part.segment.layout_reason),
     )
 
 
@@ -172,6 +189,16 @@ def decision_of(state: State, policy: SegmentPolicy) -> str:
     """Why the largest segment has its bands, or none; "" if that is not known, or it is empty."""
     parts = list(state.parts())
     return _decision(max(parts, key=len).segment, policy) if parts else ""
+
+
+def layout_text(state: State) -> str:
+    """How the rows of the largest segment are stored, and why if there was a choice."""
+    parts = list(state.parts())
+    if not parts:
+        return "plain"
+    segment = max(parts, key=len).segment
+    reason = why_this_layout(segment.layout, segment.layout_reason)
+    return f"{segment.layout}: {reason}" if reason else segment.layout
 
 
 def _decision(segment: Segment, policy: SegmentPolicy) -> str:

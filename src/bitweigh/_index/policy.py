@@ -44,6 +44,8 @@ class SegmentPolicy:
     """How many times as fast as the scan bands must be; 0 builds all of them without asking."""
     banded_rows: int = 0
     """The fewest rows of a segment that gets bands automatically; fewer are scanned quickly."""
+    minds_free_memory: bool = True
+    """Whether bands that the caller did not ask for must leave enough of the free memory."""
 
     def __post_init__(self) -> None:
         """Set the default of `banded_rows`: a mebibyte of codes, which takes 25 us to scan."""
@@ -148,13 +150,27 @@ class SegmentPolicy:
             piece = codes[cut], ids[cut]
             if min_banded_rows is None and self.build == "manual":
                 segment = self._unbanded(piece, "manual")
-            elif len(piece[1]) < (min_banded_rows or self.banded_rows):
-                segment = self._unbanded(piece, "small")
             else:
-                segment = self._with_bands(piece, other_bytes, evidence)
+                segment = self.segment_of(
+                    piece, other_bytes, min_banded_rows=min_banded_rows, evidence=evidence
+                )
             segments.append(LiveSegment(segment))
             other_bytes += segments[-1].memory().total
         return tuple(segments)
+
+    def segment_of(
+        self,
+        rows: CodesAndIds,
+        other_bytes: int = 0,
+        *,
+        min_banded_rows: int | None = None,
+        evidence: Evidence | None = None,
+        threads: int | None = None,
+    ) -> Segment:
+        """A segment of these rows, n >= 1, with bands if there are enough rows and bands pay."""
+        if len(rows[1]) < (min_banded_rows or self.banded_rows):
+            return self._unbanded(rows, "small")
+        return self._with_bands(rows, other_bytes, evidence, threads)
 
     def _unbanded(
         self, rows: CodesAndIds, reason: Unbanded, choice: BandChoice | None = None
@@ -204,7 +220,11 @@ class SegmentPolicy:
             if choice.gain < self.min_gain:
                 return self._unbanded(rows, "no_gain", choice)
             count, width = choice.bands, choice.band_bits
-        if options.bands is None and not fits_in_free_memory(len(ids), self.n_bits, count, width):
+        if (
+            self.minds_free_memory
+            and options.bands is None
+            and not fits_in_free_memory(len(ids), self.n_bits, count, width)
+        ):
             return self._unbanded(rows, "free_memory")
         layout = layout_of(codes, self.n_bits, self.bitorder, count, width)
         segment = Segment.build(codes, ids, self.n_bits, layout, self.bitorder, threads=threads)

@@ -24,8 +24,9 @@ from bitweigh._index.bands import (
     first_order,
     rows_of,
 )
+from bitweigh._index.row_layout import LayoutReason
 from bitweigh._results import Memory
-from bitweigh.typing import BitOrder, Codes, Ids
+from bitweigh.typing import BitOrder, Codes, Ids, RowLayout
 
 __all__ = ["COUNTED_IDS_END", "LiveSegment", "Rows", "Segment", "StoredIds", "Unbanded"]
 
@@ -58,6 +59,8 @@ class Segment:
     """What was decided about its bands; None if nothing was, or the segment was loaded."""
     lean_order: BitOrder | None = None
     """If not None, rows are lean, of codes with this order of bits: see docs/file-format.md."""
+    layout_reason: LayoutReason | None = None
+    """Why rows are lean, or are not; None if that was not decided, but follows from the call."""
     core: _core.Segment = field(init=False)
 
     def __post_init__(self) -> None:
@@ -124,6 +127,11 @@ class Segment:
     def __len__(self) -> int:
         """Return the number of rows, removed ones included."""
         return len(self.ids)
+
+    @property
+    def layout(self) -> RowLayout:
+        """How its rows are stored."""
+        return "plain" if self.lean_order is None else "lean"
 
     @property
     def largest_id(self) -> int:

@@ -178,6 +178,7 @@ class State:
         total = Memory(*[0] * len(Memory._fields))
         for part in self.parts():
             total = Memory(*map(sum, zip(total, part.memory(), strict=True)))
+        total.layouts = tuple([part.segment.layout for part in self.parts()])
         return total
 
 

@@ -54,6 +54,7 @@ __all__ = [
     "leftover_files",
     "listed_files",
     "load",
+    "refuse_others",
     "save",
 ]
 
@@ -120,7 +121,7 @@ def save(
     try:
         try:
             directory = folder.acquire()
-            _refuse_others(folder.path, in_format, older)
+            refuse_others(folder.path, in_format, older)
             listed = _replace(folder.path, directory, manifest, files)
             # Files that cannot be removed now are removed by the next save.
             with contextlib.suppress(OSError):
@@ -257,7 +258,7 @@ def _format_name_in(folder: Path) -> str | None:
     return None
 
 
-def _refuse_others(folder: Path, in_format: Format, older: OlderLayout | None) -> None:
+def refuse_others(folder: Path, in_format: Format, older: OlderLayout | None = None) -> None:
     """Raise FileExistsError for a folder that holds something else, or links in place of files.
 
     A folder with our manifest may hold other files too. Without a manifest every file must be ours,

@@ -19,6 +19,7 @@ import numpy as np
 from bitweigh import _core
 from bitweigh._checks import MAX_BITS, MAX_K
 from bitweigh._index.bands import Band, BandChoice, BandOptions, EvidenceSource
+from bitweigh._index.row_layout import LayoutReason
 from bitweigh._index.segments import COUNTED_IDS_END, LiveSegment, Segment
 from bitweigh._index.state import State
 from bitweigh._storage import folder as folders
@@ -53,6 +54,7 @@ __all__ = [
     "Content",
     "Source",
     "described",
+    "described_part",
     "from_files",
     "link_when_saved",
     "load",
@@ -129,6 +131,7 @@ class StoredPart:
     bands: Bands
     lean: bool
     """Whether rows are lean: they store only the bits that their keys do not imply."""
+    layout_reason: LayoutReason | None
     choice: BandChoice | None
     files: dict[str, ArrayFile]
     """The files of the part by kind."""
@@ -211,8 +214,8 @@ def described(content: Content) -> tuple[dict[str, Any], dict[str, ArrayData]]:
         "bands": options.bands,
         "band_bits": options.band_bits,
         "memory_limit": options.memory_limit,
-        "tail": None if state.tail is None else _described_part(state.tail, arrays),
-        "segments": [_described_part(part, arrays) for part in state.segments],
+        "tail": None if state.tail is None else described_part(state.tail, arrays),
+        "segments": [described_part(part, arrays) for part in state.segments],
         "files": {name: arrays[name].file.facts() for name in sorted(arrays)},
     }
     return fields, arrays
@@ -225,7 +228,8 @@ def refuse_too_many_parts(fields: dict[str, Any], manifest: bytes) -> None:
         raise ValueError(f"the index has {parts} parts, too many to be saved: call compact()")
 
 
-def _described_part(part: LiveSegment, arrays: dict[str, ArrayData]) -> dict[str, Any]:
+def described_part(part: LiveSegment, arrays: dict[str, ArrayData]) -> dict[str, Any]:
+    """The fields of a part; its arrays are added to `arrays`, by the names of their files."""
     segment = part.segment
     bands = tuple(tuple(band.bits.tolist()) for band in segment.bands)
     lean = segment.lean_order is not None
@@ -233,6 +237,8 @@ def _described_part(part: LiveSegment, arrays: dict[str, ArrayData]) -> dict[str
     fields: dict[str, Any] = dict.fromkeys(_PART_FIELDS)
     if lean:
         fields["lean"] = True
+    if segment.layout_reason is not None:
+        fields["layout_reason"] = segment.layout_reason
     fields["rows"] = len(segment)
     fields["bands"] = [list(bits) for bits in bands]
     if isinstance(segment.ids, range):
@@ -337,7 +343,10 @@ def _read_part(fields: Fields, n_bits: int, may_be_lean: bool = False) -> Stored
     if "ids" not in files:
         first_id = fields.integer("first_id", 0, COUNTED_IDS_END - rows)
     choice = None if fields.value("choice") is None else _read_choice(fields.object("choice"))
-    return StoredPart(rows, first_id, bands, lean, choice, files)
+    reason = fields.value("layout_reason")
+    # For information only: a later version may have others.
+    reason = reason if reason in get_args(LayoutReason) else None
+    return StoredPart(rows, first_id, bands, lean, reason, choice, files)
 
 
 def _check_lean(fields: Fields, n_bits: int, bands: Bands) -> None:
@@ -419,6 +428,7 @@ def _part_from(
         _bands_from(stored, found),
         choice=stored.choice,
         lean_order=index.bitorder if stored.lean else None,
+        layout_reason=stored.layout_reason,
     )
     removed = stored.files.get("removed")
     masks = None if removed is None else _core.RowMask(found["removed"], stored.rows)

@@ -10,7 +10,7 @@ The files depend on the rows, their order, their ids and the layout, and on noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ from bitweigh._checks import as_bitorder, as_integer, as_optional_integer
 from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
-from bitweigh._streaming.files import is_disk_full
-from bitweigh._streaming.ids import check_distinct_ids
-from bitweigh._streaming.journal import JOURNAL, Journal
+from bitweigh._streaming.files import naming_full_disk
+from bitweigh._streaming.ids import check_distinct_ids, ids_ascend
+from bitweigh._streaming.journal import Journal, remove_leftovers
 from bitweigh._streaming.merge import BandFiles, Merging, merge_range
 from bitweigh._streaming.pieces import Filling, Piece, sort_piece
 from bitweigh._streaming.plan import MAX_LEAN_BITS, MIN_BUILD_MEMORY, Plan, max_workers
@@ -50,12 +50,13 @@ def build_lean(
     threads: int | None = None,
     progress: bool | None = False,
     max_rows_at_once: int | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> LeanFiles:
     """Build the files of one lean segment in a folder, or continue a build that was ended there.
 
     `layout` gives the bits of each band; by default they are chosen from the first rows, `bands`
-    and `band_bits`. `max_rows_at_once` limits the rows of a piece, for tests. Calling again after
-    the end returns the same result without any work.
+    and `band_bits`. `max_rows_at_once` limits the rows of a piece, for tests. `facts` are recorded
+    when the build begins. Calling again after the end returns the same result without any work.
     """
     n_bits = as_integer(n_bits, "n_bits", 1, MAX_LEAN_BITS)
     request = Request(
@@ -70,25 +71,14 @@ def build_lean(
     workers = as_integer(workers, "threads", 1, _system.MAX_THREADS)
     root = resolved(folder)
     with locked_folder(root):
-        _remove_leftovers(root)
+        remove_leftovers(root)
         journal = Journal(root)
         check_resumed(journal, source, request, root)
-        try:
-            plan = plan_of(journal, source, request, build_memory, workers, max_rows_at_once)
+        with naming_full_disk(root, lambda: _progress_text(journal)):
+            plan = plan_of(
+                journal, source, request, build_memory, workers, max_rows_at_once, facts or {}
+            )
             return _Build(source, root, journal, plan, build_memory, workers, progress).run()
-        except OSError as error:
-            if not is_disk_full(error):
-                raise
-            raise OSError(
-                error.errno,
-                f"no room for the build in {root}: {_progress_text(journal)}; what is finished is "
-                "kept, and the same call continues when there is room",
-            ) from error
-
-
-def is_finished(folder: Path) -> bool:
-    """Whether a folder has a build that needs no more work."""
-    return "result" in Journal(folder)
 
 
 def _progress_text(journal: Journal) -> str:
@@ -98,15 +88,6 @@ def _progress_text(journal: Journal) -> str:
     counts = {name: len(journal.finished(name)) for name in stages}
     done = [f"{count} {name}" for name, count in counts.items() if count]
     return f"finished {', '.join(done)}" if done else "nothing is finished"
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Delete files that a build was writing when it was ended."""
-    for name in ("*.tmp", "marks"):
-        for path in folder.glob(name):
-            path.unlink()
-    if not (folder / JOURNAL).exists() and any(folder.iterdir()):
-        raise FileExistsError(f"{folder} is not empty, and not the folder of a build")
 
 
 class _Build:
@@ -127,7 +108,7 @@ class _Build:
         self._journal = journal
         self._plan = plan
         self._build_memory = build_memory
-        self._workers = max_workers(plan, source.loaded_rows, build_memory, threads)
+        self._workers = max_workers(plan, source, build_memory, threads)
         self._progress = progress
         self._stop = _core.Stop()
 
@@ -274,12 +255,7 @@ class _Build:
     def _check_ids(self, files: BandFiles) -> None:
         """Raise ValueError if two rows have the same id."""
         pieces = [fact for _, fact in sorted(self._journal.finished("pieces").items())]
-        if not self._plan.has_ids:
-            return
-        ends = [end for fact in pieces for end in fact["ends"]]
-        if all(fact["ascending"] for fact in pieces) and all(
-            a < b for a, b in zip(ends[1::2], ends[2::2], strict=False)
-        ):
+        if not self._plan.has_ids or ids_ascend(pieces):
             return
         max_id = max(fact["max_id"] for fact in pieces)
         path = files.numbers.path

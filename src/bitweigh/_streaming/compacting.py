@@ -13,7 +13,7 @@ from bitweigh import _storage
 from bitweigh._disk.owned import OwnedFolder
 from bitweigh._index.bands import BandOptions
 from bitweigh._index.state import State
-from bitweigh._streaming.batches import build_index
+from bitweigh._streaming.batches import BuildRequest, build_index
 from bitweigh._streaming.stored_rows import StoredRows
 from bitweigh.typing import BitOrder
 
@@ -38,7 +38,10 @@ def streamed(
     try:
         path = folder.path / "index"
         source = StoredRows(state)
-        build_index(source, path, n_bits, bitorder, options, build_memory, threads, progress)
+        request = BuildRequest(n_bits, bitorder, options, "lean")
+        build_index(
+            source, path, request, build_memory=build_memory, threads=threads, progress=progress
+        )
         content, _ = _storage.load(path, mapped=True, verify=False)
         (part,) = content.state.segments
         _storage.link_when_saved(part.segment, path)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,14 @@ from bitweigh._disk.writing import sync_folder, temporary_of
 from bitweigh._storage.arrays import Shape, header_of
 from bitweigh.errors import CorruptFileError
 
-__all__ = ["OutputArray", "is_disk_full", "read_into", "write_all", "write_whole"]
+__all__ = [
+    "OutputArray",
+    "is_disk_full",
+    "naming_full_disk",
+    "read_into",
+    "write_all",
+    "write_whole",
+]
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -24,6 +32,21 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 def is_disk_full(error: OSError) -> bool:
     """Whether a write failed since there is no room for it."""
     return error.errno in _FULL
+
+
+@contextlib.contextmanager
+def naming_full_disk(folder: Path, progress_text: Callable[[], str]) -> Iterator[None]:
+    """Say in errors of a full disk how far the build in a folder is, and that it can continue."""
+    try:
+        yield
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        raise OSError(
+            error.errno,
+            f"no room for the build in {folder}: {progress_text()}; what is finished is kept, and "
+            "the same call continues when there is room",
+        ) from error
 
 
 def write_all(file: int, data: memoryview, offset: int) -> None:

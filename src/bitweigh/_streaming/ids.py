@@ -6,7 +6,7 @@ fit, but many ids below 2^32 are marked in a bitmap, a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,26 @@ from bitweigh import _core
 from bitweigh._disk.reading import PIECE_BYTES
 from bitweigh._streaming.files import write_whole
 
-__all__ = ["check_distinct_ids"]
+__all__ = ["check_distinct_ids", "id_facts", "ids_ascend"]
 
 _IDS_AT_ONCE = 1 << 20
+
+
+def id_facts(ids: NDArray[np.int64]) -> dict[str, Any]:
+    """What is needed of some ids to tell whether all ascend, and which is the largest."""
+    return {
+        "max_id": int(ids.max()),
+        "ends": [int(ids[0]), int(ids[-1])],
+        "ascending": bool((ids[1:] > ids[:-1]).all()),
+    }
+
+
+def ids_ascend(facts: Sequence[dict[str, Any]]) -> bool:
+    """Whether ids ascend in the order of their `id_facts`."""
+    ends = [end for fact in facts for end in fact["ends"]]
+    return all(fact["ascending"] for fact in facts) and all(
+        a < b for a, b in zip(ends[1::2], ends[2::2], strict=False)
+    )
 
 
 def check_distinct_ids(

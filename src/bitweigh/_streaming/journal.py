@@ -12,13 +12,27 @@ from typing import Any
 
 from bitweigh._disk.reading import read_plain
 from bitweigh._disk.writing import write_file
+from bitweigh._streaming.spool import SPOOL_FILES
 from bitweigh.errors import CorruptFileError
 
-__all__ = ["JOURNAL", "Journal"]
+__all__ = ["JOURNAL", "Journal", "remove_leftovers"]
 
 JOURNAL = "journal.json"
 _MAX_BYTES = 1 << 28
 _VERSION = 1
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete files that a build was writing when it was ended.
+
+    Raises FileExistsError if the folder has something else than a build.
+    """
+    for name in ("*.tmp", "marks"):
+        for path in folder.glob(name):
+            path.unlink()
+    others = (path for path in folder.iterdir() if path.name not in SPOOL_FILES)
+    if not (folder / JOURNAL).exists() and any(others):
+        raise FileExistsError(f"{folder} is not empty, and not the folder of a build")
 
 
 class Journal:

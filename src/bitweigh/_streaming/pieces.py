@@ -10,6 +10,7 @@ import numpy as np
 
 from bitweigh import _core
 from bitweigh._checks import as_codes, as_ids
+from bitweigh._streaming.ids import id_facts
 from bitweigh._streaming.plan import Plan
 from bitweigh._streaming.runs import run_path, write_run
 from bitweigh._streaming.sources import Batch
@@ -73,7 +74,8 @@ def sort_piece(filling: Filling, plan: Plan, folder: Path, stop: _core.Stop) -> 
     facts: dict[str, Any] = {"first": filling.first, "rows": n, "number_bytes": 4}
     numbers, spare = workspace.numbers(0, n, 4), workspace.numbers(1, n, 4)
     if plan.has_ids:
-        facts |= _id_facts(workspace, n)
+        facts |= id_facts(workspace.numbers(0, n, 8).view(np.int64)[:, 0])
+        facts["number_bytes"] = 4 if facts["max_id"] < 2**32 else 8
         numbers, spare = _stored_ids(workspace, n, facts["number_bytes"])
     band = plan.band(0)
     in_spare = band.sort(workspace.codes(0, n), numbers, workspace.codes(1, n), spare, stop)
@@ -81,18 +83,6 @@ def sort_piece(filling: Filling, plan: Plan, folder: Path, stop: _core.Stop) -> 
     path = run_path(folder, 0, filling.number)
     write_run(path, band, plan.key_bits(0), codes, spare if in_spare else numbers)
     return facts
-
-
-def _id_facts(workspace: Workspace, n: int) -> dict[str, Any]:
-    """What is needed of the ids of a piece to tell whether all of them differ and fit 32 bits."""
-    ids = workspace.numbers(0, n, 8).view(np.int64)[:, 0]
-    max_id = int(ids.max())
-    return {
-        "number_bytes": 4 if max_id < 2**32 else 8,
-        "max_id": max_id,
-        "ends": [int(ids[0]), int(ids[-1])],
-        "ascending": bool((ids[1:] > ids[:-1]).all()),
-    }
 
 
 def _stored_ids(workspace: Workspace, n: int, width: int) -> tuple[Codes, Codes]:

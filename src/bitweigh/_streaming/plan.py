@@ -7,19 +7,21 @@ The layout depends on the rows and the options alone. How many rows are sorted a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log2
 from typing import Any
 
 import numpy as np
 
 from bitweigh import _core
 from bitweigh._index.bands import BandLayout, layout_of
+from bitweigh._index.row_layout import lean_width
+from bitweigh._streaming.sources import Source, loaded_bytes
 from bitweigh._streaming.workspace import row_bytes
 from bitweigh.typing import BitOrder, Codes
 
 __all__ = [
     "MAX_LEAN_BITS",
     "MIN_BUILD_MEMORY",
+    "OTHER_BYTES",
     "SAMPLE_ROWS",
     "Plan",
     "choose_layout",
@@ -32,13 +34,11 @@ MIN_BUILD_MEMORY = 128 << 20
 SAMPLE_ROWS = 1 << 18
 """The layout is chosen from so many of the first rows."""
 # Memory besides the workspaces: the interpreter, NumPy, cuts of runs, buffers of files.
-_OTHER_BYTES = 64 << 20
+OTHER_BYTES = 64 << 20
 # More rows at a time would not make a build faster, but leave less to do at the same time.
 _MAX_ROWS = 1 << 22
 # With fewer there would be too many runs; fewer threads are better.
 _MIN_ROWS = 1 << 16
-# Longer keys take more memory than they save time, unless there are billions of rows.
-_USUAL_KEY_BITS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,9 @@ def choose_layout(
 ) -> BandLayout:
     """The bits of each band, from the first rows and the number of all rows, if that is known.
 
-    Keys have `band_bits` bits, by default such that about 16 of evenly spread rows share one, but
-    at most 24; and there are as many bands as the bits are enough for.
+    By default there are as many bands as the bits are enough for.
     """
-    spread = _USUAL_KEY_BITS if rows is None else round(log2(max(rows, 2))) - 4
-    usual = min(_USUAL_KEY_BITS, max(4, spread))
-    width = min(n_bits, usual if band_bits is None else band_bits)
+    width = lean_width(rows, n_bits, None, band_bits)
     count = max(1, n_bits // width) if bands is None else bands
     return layout_of(sample, n_bits, bitorder, count, min(width, n_bits // count))
 
@@ -109,18 +106,19 @@ def rows_at_once(n_bytes: int, number_bytes: int, build_memory: int, threads: in
 
     It has a minimum, which may be too large for all threads together: see `max_workers`.
     """
-    room = (build_memory - _OTHER_BYTES) // threads
+    room = (build_memory - OTHER_BYTES) // threads
     return min(_MAX_ROWS, max(_MIN_ROWS, room // row_bytes(n_bytes, number_bytes)))
 
 
-def max_workers(plan: Plan, loaded_rows: int, build_memory: int, threads: int) -> int:
-    """How many threads have room for the rows of the plan, and for `loaded_rows` of the source."""
+def max_workers(plan: Plan, source: Source, build_memory: int, threads: int) -> int:
+    """How many threads have room for the rows of the plan, and for those that the source loads."""
     number_bytes = 8 if plan.has_ids else 4
     needed = plan.rows_at_once * row_bytes(plan.n_bytes, number_bytes)
-    needed += loaded_rows * (plan.n_bytes + number_bytes)
-    if _OTHER_BYTES + needed > build_memory:
+    needed += loaded_bytes(source, plan.n_bytes, number_bytes)
+    if OTHER_BYTES + needed > build_memory:
         raise ValueError(
-            f"build_memory must be at least {_OTHER_BYTES + needed} for pieces of {loaded_rows} "
-            f"rows in the source and {plan.rows_at_once} rows at a time, got {build_memory}"
+            f"build_memory must be at least {OTHER_BYTES + needed} for pieces of "
+            f"{source.loaded_rows} rows in the source and {plan.rows_at_once} rows at a time, got "
+            f"{build_memory}"
         )
-    return min(threads, (build_memory - _OTHER_BYTES) // needed)
+    return min(threads, (build_memory - OTHER_BYTES) // needed)

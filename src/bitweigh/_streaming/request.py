@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,25 @@ from bitweigh._streaming.plan import (
     max_workers,
     rows_at_once,
 )
-from bitweigh._streaming.sources import Batch, IteratorSource, RowSource, Source
+from bitweigh._streaming.sources import (
+    Batch,
+    IteratorSource,
+    RowSource,
+    Source,
+    loaded_bytes,
+)
 from bitweigh.typing import BitOrder, Codes
 
-__all__ = ["Request", "check_resumed", "checked_layout", "plan_of"]
+__all__ = [
+    "Request",
+    "check_resumable",
+    "check_resumed",
+    "check_source",
+    "checked_layout",
+    "compare",
+    "plan_of",
+    "source_facts",
+]
 
 # Rows of a resumable source whose digest must be the same at a resume.
 _COMPARED_ROWS = 1 << 10
@@ -67,30 +82,45 @@ def checked_layout(layout: Sequence[Sequence[int]], n_bits: int) -> tuple[tuple[
 
 def check_resumed(journal: Journal, source: Source, request: Request, folder: Path) -> None:
     """Raise ValueError if the folder has another build than the one asked for."""
-    if "request" not in journal:
-        return
-    if isinstance(source, IteratorSource):
+    if "request" in journal:
+        check_resumable(source, folder)
+        compare(journal.get("request"), request.facts(), folder)
+        check_source(journal, source, folder)
+
+
+def check_resumable(source: Source, folder: Path) -> None:
+    """Raise ValueError if a build from such a source cannot be continued."""
+    if not source.resumable:
         raise ValueError(
-            f"{folder} has an unfinished build, and a build from an iterator cannot be resumed: "
-            "delete the folder, or build from files or from pieces that can be loaded by number"
+            f"{folder} has an unfinished build, and a build from an iterator or an array cannot "
+            "be resumed: delete the folder, or build from files or from pieces that can be loaded "
+            "by number"
         )
-    facts = request.facts()
-    recorded = journal.get("request")
-    for name, value in facts.items():
+
+
+def compare(recorded: dict[str, Any], asked: dict[str, Any], folder: Path) -> None:
+    """Raise ValueError if arguments differ from those of the build in a folder."""
+    for name, value in asked.items():
         if recorded[name] != value:
             raise ValueError(
                 f"{folder} has an unfinished build with {name}={recorded[name]}, got {value}: "
                 "continue with the same, or delete the folder"
             )
-    if journal.get("source") != _source_facts(source):
+
+
+def check_source(journal: Journal, source: Source, folder: Path) -> None:
+    """Raise ValueError if the source of a resumed build has changed."""
+    if "source" in journal and journal.get("source") != source_facts(source):
         raise ValueError(
             f"the source has changed since the build in {folder} was started (names, sizes, times "
             "of change, or rows): delete the folder to start again"
         )
 
 
-def _source_facts(source: RowSource) -> Any:  # noqa: ANN401 any JSON
-    """What must not change between a build and its resume."""
+def source_facts(source: Source) -> Any:  # noqa: ANN401 any JSON
+    """What must not change between a build and its resume; None for a source that has none."""
+    if isinstance(source, IteratorSource):
+        return None
     rows = [np.ascontiguousarray(b[0]) for b in source.read(0, min(source.rows, _COMPARED_ROWS))]
     digest = digest_of(b"".join(array.tobytes() for array in rows))
     return {"source": source.fingerprint(), "rows": source.rows, "first_rows": digest}
@@ -103,6 +133,7 @@ def plan_of(
     build_memory: int,
     threads: int,
     max_rows_at_once: int | None,
+    facts: Mapping[str, Any],
 ) -> Plan:
     """The recorded plan, or a new one, which is then recorded."""
     if "plan" in journal:
@@ -120,14 +151,13 @@ def plan_of(
         )
     )
     n_bytes, number_bytes = (request.n_bits + 7) // 8, 8 if has_ids else 4
-    room = build_memory - threads * source.loaded_rows * (n_bytes + number_bytes)
+    room = build_memory - threads * loaded_bytes(source, n_bytes, number_bytes)
     at_once = rows_at_once(n_bytes, number_bytes, room, threads)
     at_once = min(at_once, max_rows_at_once or at_once)
     plan = Plan(request.n_bits, request.bitorder, bits, has_ids, at_once)
-    max_workers(plan, source.loaded_rows, build_memory, threads)  # raises if there is no room
-    source_facts = _source_facts(source) if isinstance(source, RowSource) else None
+    max_workers(plan, source, build_memory, threads)  # raises if there is no room
     # In one step: a build has begun, with all of this, or it has not.
-    journal.record(request=request.facts(), source=source_facts, plan=plan.facts())
+    journal.record(request=request.facts(), source=source_facts(source), plan=plan.facts(), **facts)
     return plan
 
 

@@ -6,6 +6,7 @@ on, by several threads at a time, so a build from them can be resumed. An iterat
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,9 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import io
+from bitweigh._checks import as_ids
+from bitweigh.frames import codes_and_ids, vectors_and_ids
+from bitweigh.frames._sources import opened_parquet
 from bitweigh.hashers import Hasher
 
 __all__ = [
+    "STREAMED_ENDINGS",
+    "ArraySource",
     "Batch",
     "FileSource",
     "IteratorSource",
@@ -27,6 +33,7 @@ __all__ = [
     "RowSource",
     "Source",
     "as_source",
+    "loaded_bytes",
 ]
 
 Batch: TypeAlias = tuple[NDArray[Any], NDArray[Any] | None]
@@ -35,7 +42,12 @@ Batch: TypeAlias = tuple[NDArray[Any], NDArray[Any] | None]
 # Rows that are copied, and vectors that are hashed, at a time.
 BATCH_ROWS = 1 << 15
 _HASHED_ROWS = 1 << 12
+# Memory that reading a row group takes, in multiples of its rows, measured for float32: pages as they
+# are stored and decoded, Arrow's arrays and ours, and what Arrow keeps for later.
+_PARQUET_COPIES = 7
 _MAPPED = {".npy", ".bvecs", ".fbin", ".fvecs", ".i8bin", ".u8bin", ".ivecs"}
+STREAMED_ENDINGS = _MAPPED | {".parquet"}
+"""Endings of the names of files that need not be read as a whole."""
 
 
 class RowSource(ABC):
@@ -43,8 +55,14 @@ class RowSource(ABC):
 
     rows: int
     has_ids: bool
+    resumable = True
+    """Whether a build that was ended can be continued."""
     loaded_rows = 0
     """The most rows that a thread has in memory besides its workspace."""
+    loaded_row_bytes: int | None = None
+    """Bytes of such a row; None for those of a code and its id."""
+    loaded_copies = 1
+    """How many times their bytes loading them takes."""
 
     @abstractmethod
     def fingerprint(self) -> Any:  # noqa: ANN401 any JSON
@@ -61,6 +79,11 @@ class RowSource(ABC):
     def edges(self, max_rows: int) -> list[int]:
         """Rows where the pieces of at most `max_rows` begin, and the number of all rows."""
         return [*range(0, self.rows, max_rows), self.rows]
+
+    def parts(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Rows from `first` to before `last`, cut so that threads read them at the same time."""
+        edges = [*range(first, last, BATCH_ROWS), last]
+        return list(pairwise(edges))
 
 
 class PieceSource(RowSource):
@@ -110,6 +133,11 @@ class PieceSource(RowSource):
                 edges.append(edges[-1] + max_rows)
         return [*edges, self.rows] if edges[-1] < self.rows else edges
 
+    def parts(self, first: int, last: int) -> list[tuple[int, int]]:
+        """One for each piece, so that it is loaded once."""
+        inside = [edge for edge in dict.fromkeys(self._firsts) if first < edge < last]
+        return list(pairwise([first, *inside, last]))
+
     def read(self, first: int, last: int) -> Iterator[Batch]:
         """The rows from `first` to before `last`, loading each piece that has some of them."""
         number = bisect_right(self._firsts, first) - 1
@@ -154,9 +182,9 @@ class FileSource(RowSource):
 
     def __init__(
         self,
-        paths: Sequence[str | Path],
+        paths: Sequence[str | os.PathLike[str]],
         *,
-        ids: Sequence[str | Path] | None = None,
+        ids: Sequence[str | os.PathLike[str]] | None = None,
         hasher: Hasher | None = None,
         column: str | None = None,
         id_column: str | None = None,
@@ -177,7 +205,10 @@ class FileSource(RowSource):
         elif endings <= _MAPPED:
             if column is not None or id_column is not None:
                 raise ValueError("column and id_column are for parquet files")
-            self._source = _MappedSource(self._paths, self._id_paths)
+            self._source = ArraySource(
+                [io.read(path) for path in self._paths],
+                [io.read_npy(path) for path in self._id_paths],
+            )
         else:
             allowed = " ".join(sorted(_MAPPED))
             raise ValueError(
@@ -187,6 +218,10 @@ class FileSource(RowSource):
         self.rows = self._source.rows
         self.has_ids = self._source.has_ids
         self.loaded_rows = self._source.loaded_rows
+        if endings == {".parquet"}:
+            self.loaded_copies = _PARQUET_COPIES
+        if hasher is not None:
+            self.loaded_row_bytes = hasher.n_features_in_ * np.dtype(np.float32).itemsize
 
     def fingerprint(self) -> Any:  # noqa: ANN401
         """Names, sizes and times of change of the files."""
@@ -198,37 +233,62 @@ class FileSource(RowSource):
         """Rows where pieces begin."""
         return self._source.edges(max_rows)
 
+    def parts(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Rows cut for threads."""
+        return self._source.parts(first, last)
+
     def read(self, first: int, last: int) -> Iterator[Batch]:
         """The rows from `first` to before `last`, hashed if they are vectors."""
-        for values, ids in self._source.read(first, last):
-            if self._hasher is None:
-                yield values, ids
-                continue
-            for start in range(0, len(values), _HASHED_ROWS):
-                part = slice(start, start + _HASHED_ROWS)
-                codes = self._hasher.transform(np.asarray(values[part]))
-                yield codes, None if ids is None else ids[part]
+        return _hashed(self._source.read(first, last), self._hasher)
 
 
-class _MappedSource(RowSource):
-    """Arrays mapped from files, one after the other."""
+def _hashed(batches: Iterator[Batch], hasher: Hasher | None) -> Iterator[Batch]:
+    """Batches of codes; with a hasher they are made from vectors, a few at a time."""
+    if hasher is None:
+        yield from batches
+        return
+    for values, ids in batches:
+        for start in range(0, len(values), _HASHED_ROWS):
+            part = slice(start, start + _HASHED_ROWS)
+            codes = hasher.transform(np.asarray(values[part]))
+            yield codes, None if ids is None else ids[part]
 
-    def __init__(self, paths: Sequence[Path], id_paths: Sequence[Path]) -> None:
-        self._values = [io.read(path) for path in paths]
-        self._ids = [io.read_npy(path) for path in id_paths]
+
+class ArraySource(RowSource):
+    """Arrays one after the other, in memory or mapped, of codes or of vectors for a hasher."""
+
+    resumable = False
+
+    def __init__(
+        self,
+        values: Sequence[NDArray[Any]],
+        ids: Sequence[NDArray[Any]] = (),
+        hasher: Hasher | None = None,
+    ) -> None:
+        """Keep the arrays; `ids` are those of all rows, in their order, or none."""
+        self._values = values
+        self._ids = ids
+        self._hasher = hasher
         self._firsts = [0, *accumulate(map(len, self._values))]
         self._id_firsts = [0, *accumulate(map(len, self._ids))]
         self.rows = self._firsts[-1]
-        self.has_ids = bool(id_paths)
+        self.has_ids = bool(ids)
+        for each in ids:
+            as_ids(each[:1])  # raises unless they are integers
         if self.has_ids and self._id_firsts[-1] != self.rows:
             raise ValueError(
                 f"expected {self.rows} ids, one for each row, got {self._id_firsts[-1]}"
             )
 
     def fingerprint(self) -> Any:  # noqa: ANN401
-        return self.rows
+        """Nothing that would be enough to resume by."""
+        return None
 
     def read(self, first: int, last: int) -> Iterator[Batch]:
+        """The rows from `first` to before `last`, hashed if they are vectors."""
+        return _hashed(self._stored(first, last), self._hasher)
+
+    def _stored(self, first: int, last: int) -> Iterator[Batch]:
         for start in range(first, last, BATCH_ROWS):
             end = min(last, start + BATCH_ROWS)
             values = _rows_of(self._values, self._firsts, start, end)
@@ -251,15 +311,10 @@ def _row_groups(
     paths: Sequence[Path], column: str, id_column: str | None, vectors: bool
 ) -> PieceSource:
     """The row groups of parquet files as pieces."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError("parquet needs pyarrow: pip install 'bitweigh[io]'") from None
-    from bitweigh import frames
-
+    names = [column] if id_column is None else [column, id_column]
     groups, rows = [], []
     for path in paths:
-        with parquet.ParquetFile(path) as file:
+        with opened_parquet(path, names) as file:
             metadata = file.metadata
             for group in range(metadata.num_row_groups):
                 groups.append((path, group))
@@ -267,11 +322,13 @@ def _row_groups(
 
     def load(number: int) -> Any:  # noqa: ANN401
         path, group = groups[number]
-        names = [column] if id_column is None else [column, id_column]
-        with parquet.ParquetFile(path) as file:
+        with opened_parquet(path, names) as file:
             table = file.read_row_group(group, columns=names)
-        read = frames.vectors_and_ids if vectors else frames.codes_and_ids
-        values, ids = read(table, column, id_column)
+        read = vectors_and_ids if vectors else codes_and_ids
+        try:
+            values, ids = read(table, column, id_column)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{path}, row group {group}: {error}") from None
         return values if ids is None else (values, ids)
 
     return PieceSource(load, rows, name="parquet", has_ids=id_column is not None)
@@ -280,8 +337,11 @@ def _row_groups(
 class IteratorSource:
     """Batches in the order in which an iterator yields them: codes, or (codes, ids)."""
 
+    resumable = False
     loaded_rows = 0
     """The memory of batches is the caller's."""
+    loaded_row_bytes: int | None = None
+    loaded_copies = 1
 
     def __init__(self, batches: Iterable[Any], hasher: Hasher | None = None) -> None:
         """Keep the iterator; nothing is read yet."""
@@ -317,10 +377,16 @@ class IteratorSource:
 Source: TypeAlias = RowSource | IteratorSource
 
 
+def loaded_bytes(source: Source, n_bytes: int, number_bytes: int) -> int:
+    """Bytes of the rows that a thread has loaded from a source of codes of `n_bytes`."""
+    row_bytes = source.loaded_row_bytes or n_bytes + number_bytes
+    return source.loaded_rows * source.loaded_copies * row_bytes
+
+
 def as_source(
     source: object,
     *,
-    ids: Sequence[str | Path] | None = None,
+    ids: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     hasher: Hasher | None = None,
     column: str | None = None,
     id_column: str | None = None,
@@ -331,16 +397,18 @@ def as_source(
     names. The options are those of `FileSource`; only `hasher` is for batches as well.
     """
     of_files = {"ids": ids, "column": column, "id_column": id_column}
-    if isinstance(source, str | Path):
-        return FileSource(
-            _files_at(Path(source)), ids=ids, hasher=hasher, column=column, id_column=id_column
-        )
-    if (
-        isinstance(source, list | tuple)
-        and source
-        and all(isinstance(p, str | Path) for p in source)
-    ):
-        return FileSource(source, ids=ids, hasher=hasher, column=column, id_column=id_column)
+    if hasher is not None:
+        if not isinstance(hasher, Hasher):
+            raise TypeError(f"hasher must be one of bitweigh.hashers, got {type(hasher).__name__}")
+        hasher._need_fitted()
+    paths: Sequence[Any] = ()
+    if isinstance(source, str | os.PathLike):
+        paths = _files_at(Path(source))
+    elif isinstance(source, list | tuple) and all(isinstance(p, str | os.PathLike) for p in source):
+        paths = source
+    if paths:
+        ids = [ids] if isinstance(ids, str | os.PathLike) else ids
+        return FileSource(paths, ids=ids, hasher=hasher, column=column, id_column=id_column)
     for name, value in of_files.items():
         if value is not None:
             raise ValueError(f"{name} is for files; batches can be (codes, ids)")
@@ -349,7 +417,7 @@ def as_source(
             raise ValueError("a source has its own hasher, or none")
         return source
     if isinstance(source, np.ndarray):
-        return IteratorSource([source], hasher)
+        return ArraySource([source], hasher=hasher)
     if isinstance(source, Iterable):
         return IteratorSource(source, hasher)
     raise TypeError(
@@ -362,8 +430,7 @@ def _files_at(path: Path) -> list[Path]:
     """The file at a path, or those in the folder there."""
     if not path.is_dir():
         return [path]
-    endings = _MAPPED | {".parquet"}
-    found = sorted(file for file in path.iterdir() if file.suffix.lower() in endings)
+    found = sorted(file for file in path.iterdir() if file.suffix.lower() in STREAMED_ENDINGS)
     if not found:
-        raise ValueError(f"{path} has no files that end in {' '.join(sorted(endings))}")
+        raise ValueError(f"{path} has no files that end in {' '.join(sorted(STREAMED_ENDINGS))}")
     return found

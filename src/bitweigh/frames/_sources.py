@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +16,7 @@ from bitweigh._optional import optional
 from bitweigh.frames._columns import Chunk
 from bitweigh.io._paths import PathLike, as_file
 
-__all__ = ["Frame", "Source", "chunks_of"]
+__all__ = ["Frame", "Source", "chunks_of", "opened_parquet"]
 
 Frame: TypeAlias = Any
 """A DataFrame of pandas or polars, or a Table or RecordBatch of pyarrow; none need be installed."""
@@ -54,16 +55,23 @@ def _of_files(path: Path, names: Sequence[str], rows: int) -> Iterator[Chunk]:
 
 
 def _of_file(path: Path, names: Sequence[str], rows: int) -> Iterator[Chunk]:
+    with opened_parquet(path, names) as opened:
+        first = 0
+        for batch in opened.iter_batches(columns=list(names), batch_size=rows):
+            if len(batch):
+                yield Chunk(str(path), first, {name: batch.column(name) for name in names})
+            first += len(batch)
+
+
+@contextmanager
+def opened_parquet(path: Path, names: Sequence[str]) -> Iterator[Any]:
+    """A parquet file with these columns, as pyarrow opens it; errors name the file."""
     file, _ = as_file(path)
     arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
     try:
         with parquet.ParquetFile(file) as opened:
             _need_columns(str(file), names, opened.schema_arrow.names)
-            first = 0
-            for batch in opened.iter_batches(columns=list(names), batch_size=rows):
-                if len(batch):
-                    yield Chunk(str(file), first, {name: batch.column(name) for name in names})
-                first += len(batch)
+            yield opened
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(f"{file}: not a complete parquet file: {error}") from None
 
