@@ -106,6 +106,39 @@ def content(index: VectorIndex) -> tuple[Any, ...]:
     return (*facts, index.ids.tobytes(), vectors, found.ids.tobytes(), found.distances.tobytes())
 
 
+def saved_files(index: bitweigh.Index, folder: Path) -> dict[str, bytes]:
+    """Return the files of an index by name; few enough bytes that each can be changed in turn."""
+    index.save(folder / "index")
+    found = {path.name: path.read_bytes() for path in sorted((folder / "index").iterdir())}
+    assert sum(map(len, found.values())) <= 20_000
+    return found
+
+
+def exercise(index: bitweigh.Index) -> None:
+    """Call everything that reads data from files."""
+    rng = np.random.default_rng(0)
+    costs = rng.standard_normal((index.n_bits, 2))
+    index._engine.tuning.warm_up_rows = 32
+    index._engine.tuning.min_scan_factor = index._engine.tuning.min_scan_ns_per_k = 0.0
+    for method in ("scan", "probe", "auto"):
+        index.search(costs, 7, method=method)
+        index.search(np.zeros((index.n_bits, 2)), 300, method=method)
+        index.range_search(costs, 0.0, method=method)
+    index.search(costs, 3, allow=np.ones(50, dtype=np.bool_))
+    index.search(costs, 3, deny=[1, 2**40 + 1])
+    index.search(costs, 3, allow=[1, 5, 2**40, 2**40 + 1])
+    index.search(costs, 300, allow=np.arange(2**40, 2**40 + 300))
+    index.search(costs, 300, filter=index.filter(deny=np.arange(300)))
+    ids = index.ids
+    index.contains([0, 1, 2**40, 2**62])
+    known = ids[(ids >= 0)][:3]
+    index.codes_of(known[index.contains(known)])
+    index.remove(known, on_missing="ignore")
+    index.explain(costs, 2)
+    index.compact()
+    index.search(costs, 7)
+
+
 # The files in each folder: in thousands of calls of `write` only one file changes.
 written: dict[Path, dict[str, bytes]] = {}
 

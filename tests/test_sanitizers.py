@@ -20,6 +20,7 @@ ALL_TESTS = os.environ.get("BITWEIGH_REQUIRE_TOOLS") == "1"
 # Tests that stress memory safety: damaged files, and random sequences of changes.
 TESTS = [
     "tests/test_hostile_files.py",
+    "tests/test_hostile_lean_files.py",
     "tests/test_index.py",
     "tests/test_lean_rows.py",
     "tests/test_life.py",
