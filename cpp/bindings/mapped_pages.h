@@ -42,17 +42,38 @@ public:
         madvise(reinterpret_cast<void*>(pages.first), pages.bytes, MADV_WILLNEED);
 #endif
     }
-    bool has_waited() override {
+    bool has_faulted() override {
+        thread_local std::uint64_t known = 0;
+        const std::uint64_t faults = usage().faults;
+        return std::exchange(known, faults) < faults;
+    }
+    std::uint64_t waits() override { return usage().waits; }
+
+private:
+    struct Usage {
+        std::uint64_t faults;
+        std::uint64_t waits;
+    };
+    // What this thread has done so far; takes 0.3 us.
+    static Usage usage() {
 #if defined(__linux__)
-        thread_local long known_faults = 0;
-        rusage usage{};
-        if (getrusage(RUSAGE_THREAD, &usage) != 0) return false;
-        return std::exchange(known_faults, usage.ru_majflt) < usage.ru_majflt;
-#else
-        return false;
+        rusage used{};
+        if (getrusage(RUSAGE_THREAD, &used) == 0) {
+            return {static_cast<std::uint64_t>(used.ru_majflt),
+                    static_cast<std::uint64_t>(used.ru_nvcsw)};
+        }
 #endif
+        return {0, 0};
     }
 };
+if (getrusage(RUSAGE_THREAD, &usage) != 0) return false;
+return std::exchange(known_faults, usage.ru_majflt) < usage.ru_majflt;
+#else
+return false;
+#endif
+}
+}
+;
 
 // Counts the pages that one search reads, each once, and those that were not in memory before.
 class PageCounter : public PageReader {
@@ -68,7 +89,8 @@ public:
         }
         if (bytes <= max_read_ahead) ahead_.will_read(first, bytes);
     }
-    bool has_waited() override { return ahead_.has_waited(); }
+    bool has_faulted() override { return ahead_.has_faulted(); }
+    std::uint64_t waits() override { return ahead_.waits(); }
     std::size_t pages() const { return pages_.size(); }
     std::size_t missing() const { return missing_; }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace bitweigh {
 
@@ -13,14 +14,17 @@ public:
     virtual ~PageReader() = default;
     // The bytes may be read soon; there is at least one. Must not wait for them.
     virtual void will_read(const void* first, std::size_t bytes) = 0;
-    // Whether this thread has waited for a page of a file since it last asked. Takes a microsecond.
-    virtual bool has_waited() = 0;
+    // Whether this thread has touched a page that had to be read from a disk, since it last asked.
+    virtual bool has_faulted() = 0;
+    // How often this thread has waited for anything. Being kept from running by others is no wait.
+    virtual std::uint64_t waits() = 0;
 };
 
 // The mapped arrays of a segment, shared by all searches of it. A page that is not in memory takes
-// a hundred microseconds or more to arrive, and as long again for each further one unless several
+// 50 microseconds or more to arrive, and as long again for each further one unless several
 // are asked for at once. Asking takes longer than reading what is in memory, so searches ask only
-// while the last one found that it had to wait.
+// until one of them never had to wait, and again after one that did. Time alone would not tell: on
+// a busy machine a search takes long for other reasons.
 struct MappedPages {
     explicit MappedPages(PageReader& reader_in) : reader(reader_in) {}
 

@@ -68,12 +68,9 @@ inline constexpr std::size_t listed_prefetch = 8;
 // Keys looked up together while pages are read ahead: as many as a disk reads at a time.
 inline constexpr std::size_t told_keys_at_once = 1024;
 // A round that took this much longer than `disk_time_factor` times its estimate may have waited for
-// a disk: reading a page takes 60 us or more.
-inline constexpr double disk_read_ns = 40'000.0;
+// a disk, where one page takes 40 to 90 us; the system knows for certain, but asking it takes 0.3.
+inline constexpr double disk_read_ns = 20'000.0;
 inline constexpr double disk_time_factor = 4.0;
-// A search that took less than this for each page it asked for found them in memory: asking takes
-// 0.5 us, reading from a disk several, however many pages are read at a time.
-inline constexpr double told_page_ns = 2000.0;
 
 // A thread checks for an interrupt after this many bytes of codes: well under a millisecond of
 // scanning, so that checking costs nothing and Ctrl-C feels immediate.

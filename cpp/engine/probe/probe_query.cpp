@@ -72,9 +72,11 @@ ProbeQuery::ProbeQuery(const Segment& segment, const double* costs, const CostTa
                 scan.k(), !scan.wants_every_row()) {
     prepare(costs);
     if (segment.mapped && !scan.pages()) {
-        begun_ = round_begun_ = Clock::now();
+        round_begun_ = Clock::now();
         if (segment.mapped->cold.load(std::memory_order_relaxed)) {
             scan.tell(&segment.mapped->reader);
+            asked_from_start_ = true;
+            waits_before_ = segment.mapped->reader.waits();
         }
     }
 }
@@ -251,7 +253,6 @@ void ProbeQuery::tell_of_keys() {
     for (const auto& [b, key, _] : scratch_.keys) {
         scan_.pages()->will_read(segment_.bands[b].starts + key, 2 * sizeof(std::uint32_t));
     }
-    told_ += scratch_.keys.size();
 }
 
 void ProbeQuery::tell_of_blocks(std::span<const std::uint8_t* const> starts,
@@ -265,7 +266,6 @@ void ProbeQuery::tell_of_blocks(std::span<const std::uint8_t* const> starts,
         }
         const auto bytes = static_cast<std::size_t>(starts[i - 1] - starts[first]) + block_bytes;
         scan_.pages()->will_read(starts[first], bytes);
-        ++told_;
     }
 }
 
@@ -274,9 +274,9 @@ void ProbeQuery::notice_disk() {
     const Clock::time_point now = Clock::now();
     const std::chrono::duration<double, std::nano> taken = now - round_begun_;
     const double expected_ns = spending_.spent_ns() - round_spent_ns_;
-    // A thread that was only kept from running has not waited for a page.
+    // A thread that was only kept from running has touched no such page.
     if (taken.count() > disk_read_ns + disk_time_factor * expected_ns &&
-        segment_.mapped->reader.has_waited()) {
+        segment_.mapped->reader.has_faulted()) {
         segment_.mapped->cold.store(true, std::memory_order_relaxed);
         scan_.tell(&segment_.mapped->reader);
     }
@@ -285,12 +285,9 @@ void ProbeQuery::notice_disk() {
 }
 
 void ProbeQuery::notice_memory() {
-    if (!segment_.mapped || scan_.pages() != &segment_.mapped->reader) return;
-    const std::chrono::duration<double, std::nano> taken = Clock::now() - begun_;
-    const double expected_ns = disk_time_factor * spending_.spent_ns();
-    if (taken.count() <= told_page_ns * static_cast<double>(told_) + expected_ns) {
-        segment_.mapped->cold.store(false, std::memory_order_relaxed);
-    }
+    if (!asked_from_start_) return;
+    MappedPages& mapped = *segment_.mapped;
+    if (mapped.reader.waits() == waits_before_) mapped.cold.store(false, std::memory_order_relaxed);
 }
 
 double ProbeQuery::excess_verified() const {

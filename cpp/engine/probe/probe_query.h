@@ -125,8 +125,7 @@ private:
     // Begins to tell a reader of mapped pages if the last round took so long that it must have
     // waited for a disk.
     void notice_disk();
-    // Notes that the pages are in memory if the search was told to ask for them, and took no longer
-    // than asking does.
+    // Notes that the pages are in memory if the search asked for all of them and never waited.
     void notice_memory();
     std::size_t max_keys() const { return scan_.pages() ? told_keys_at_once : keys_at_once; }
 
@@ -146,10 +145,10 @@ private:
         -1.0;  // Prediction for all probing, the first or, after giving up, the last; -1 before it.
     std::size_t at_once_ = first_blocks_at_once;  // Number of blocks to scan next.
     using Clock = std::chrono::steady_clock;
-    Clock::time_point begun_{};        // When the search of a mapped segment began,
-    Clock::time_point round_begun_{};  // and its last round,
+    Clock::time_point round_begun_{};  // When the last round of a mapped segment began,
     double round_spent_ns_ = 0.0;      // with this estimate of the time spent before.
-    std::size_t told_ = 0;             // Keys and runs of blocks that a reader was told of.
+    bool asked_from_start_ = false;    // Whether the segment's reader was told of all reads;
+    std::uint64_t waits_before_ = 0;   // this thread had waited so often before.
     bool to_the_end_ = false;
     bool all_seen_ = false;  // Whether a band has no key left, so that all rows were seen.
 };
