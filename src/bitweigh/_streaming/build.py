@@ -34,7 +34,7 @@ from bitweigh._streaming.sources import IteratorSource, RowSource, Source
 from bitweigh._streaming.workers import Workspaces, do_parts
 from bitweigh.typing import BitOrder
 
-__all__ = ["build_lean", "is_finished"]
+__all__ = ["build_lean"]
 
 
 def build_lean(
