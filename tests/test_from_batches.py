@@ -376,6 +376,17 @@ def test_plain_rows_in_many_segments_give_the_same_answers(
     bitweigh.Index.load(tmp_path / "index").verify()
 
 
+def test_the_last_id_of_a_segment_may_not_be_the_first_of_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_segments(monkeypatch, 7777)
+    ids = np.arange(N)
+    ids[7777:] -= 1
+    with pytest.raises(ValueError, match="but 7776 is the id of two rows"):
+        bitweigh.Index.from_batches([(codes(), ids)], tmp_path / "index")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("layout", ["plain", "lean"])
 @pytest.mark.parametrize("first", [0, 7776, N - 1])
 def test_an_id_that_occurs_twice_is_refused_and_nothing_stays(

@@ -42,8 +42,8 @@ Batch: TypeAlias = tuple[NDArray[Any], NDArray[Any] | None]
 # Rows that are copied, and vectors that are hashed, at a time.
 BATCH_ROWS = 1 << 15
 _HASHED_ROWS = 1 << 12
-# Memory that reading a row group takes, in multiples of its rows, measured for float32: pages as they
-# are stored and decoded, Arrow's arrays and ours, and what Arrow keeps for later.
+# Memory that reading a row group takes, in multiples of its rows, measured for float32: pages as
+# they are stored and decoded, Arrow's arrays and ours, and what Arrow keeps for later.
 _PARQUET_COPIES = 7
 _MAPPED = {".npy", ".bvecs", ".fbin", ".fvecs", ".i8bin", ".u8bin", ".ivecs"}
 STREAMED_ENDINGS = _MAPPED | {".parquet"}
