@@ -43,7 +43,7 @@ struct LeanBand {
 
 LeanBand new_band(const Bits& bits, std::size_t n_bits, const std::string& bitorder) {
     if (n_bits == 0 || n_bits > 8 * max_lean_bytes || bits.shape(0) == 0 ||
-        bits.shape(0) > max_lean_band_bits) {
+        bits.shape(0) > max_band_bits) {
         throw std::invalid_argument("no such band of a lean segment");
     }
     for (std::size_t j = 0; j < bits.shape(0); ++j) {
@@ -115,7 +115,6 @@ std::size_t mark(const Input<std::uint32_t, 1>& ids, const Output<std::uint8_t, 
 }  // namespace
 
 void bind_lean(nb::module_& m) {
-    m.attr("max_lean_band_bits") = max_lean_band_bits;
     nb::class_<LeanBand>(m, "LeanBand", "How keys and rests of one band are read from codes.")
         .def(nb::new_(&new_band), "bits"_a, "n_bits"_a, "bitorder"_a)
         .def_ro("n_rest_bytes", &LeanBand::n_rest_bytes)

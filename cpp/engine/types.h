@@ -11,6 +11,8 @@ namespace bitweigh {
 using Row = std::uint32_t;
 // A value of the bits that a band is keyed by.
 using Key = std::uint32_t;
+// The most bits of a key: the directory of a band has 2^bits + 1 entries.
+inline constexpr std::size_t max_band_bits = 28;
 // The caller's key of a code: >= 0.
 using Id = std::int64_t;
 

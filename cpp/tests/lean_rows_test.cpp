@@ -182,7 +182,7 @@ void test_lean_rows() {
     for (const BitOrder order : {BitOrder::big, BitOrder::little}) {
         for (std::size_t n_bits = 1; n_bits <= 8 * max_lean_bytes; ++n_bits) {
             for (int repeat = 0; repeat < 3; ++repeat) {
-                const std::size_t max_key_bits = std::min(n_bits, max_lean_band_bits);
+                const std::size_t max_key_bits = std::min(n_bits, max_band_bits);
                 check_readers(rng, order, n_bits, 1 + pick(rng, max_key_bits - 1));
             }
         }
@@ -201,7 +201,7 @@ void test_lean_rows() {
     for (const std::size_t n : {1, 2, 31, 32, 33, 64, 100}) {
         for (const std::size_t n_bits : {1, 7, 8, 9, 32, 63, 64}) {
             for (const std::size_t offset : {0, 1, 31}) {
-                const std::size_t max_key_bits = std::min(n_bits, max_lean_band_bits);
+                const std::size_t max_key_bits = std::min(n_bits, max_band_bits);
                 check_pack(rng, n, n_bits, 1 + pick(rng, max_key_bits - 1), offset);
                 check_pack(rng, n, n_bits, max_key_bits, offset);
             }

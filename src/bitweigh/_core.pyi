@@ -301,8 +301,6 @@ def first_stray_row(codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, Non
     Return the first row with an unused bit set, or the number of rows if there is none.
     """
 
-max_lean_band_bits: int = 28
-
 class LeanBand:
     """How keys and rests of one band are read from codes."""
 
@@ -362,7 +360,7 @@ def widen(values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu'
 
 max_segment_rows: int = 4294967232
 
-max_band_bits: int = 24
+max_band_bits: int = 28
 
 max_lean_bits: int = 64
 

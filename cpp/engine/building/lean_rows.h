@@ -18,8 +18,6 @@
 namespace bitweigh {
 
 inline constexpr std::size_t max_lean_bytes = 8;
-// The most bits of a band of a lean segment: its directory has 2^bits + 1 entries.
-inline constexpr std::size_t max_lean_band_bits = 28;
 
 // Reads selected bits of codes: bit j of the value is bit bits[j] of the code.
 class BitReader {

@@ -113,7 +113,6 @@ struct Band {
     const std::uint32_t* starts;          // Directory of 2^bits.size() + 1 positions.
     BlockRows rows;
 };
-inline constexpr std::size_t max_band_bits = 28;
 
 struct Segment : BlockRows {
     std::span<const Band> bands;  // Bands; empty if the segment can only be scanned.

@@ -63,7 +63,7 @@ def build_lean(
         n_bits,
         as_bitorder(bitorder),
         as_optional_integer(bands, "bands", 1, n_bits),
-        as_optional_integer(band_bits, "band_bits", 1, _core.max_lean_band_bits),
+        as_optional_integer(band_bits, "band_bits", 1, _core.max_band_bits),
         None if layout is None else checked_layout(layout, n_bits),
     )
     build_memory = as_integer(build_memory, "build_memory", MIN_BUILD_MEMORY, 2**62)

@@ -73,7 +73,7 @@ def checked_layout(layout: Sequence[Sequence[int]], n_bits: int) -> tuple[tuple[
     used = [bit for bits in checked for bit in bits]
     if not checked or len(set(used)) != len(used):
         raise ValueError("layout must have at least one band, and no bit in two bands")
-    max_bits = _core.max_lean_band_bits
+    max_bits = _core.max_band_bits
     for bits in checked:
         if not 1 <= len(bits) <= max_bits or list(bits) != sorted(bits):
             raise ValueError(f"a band must have 1 to {max_bits} bits, ascending, got {list(bits)}")
