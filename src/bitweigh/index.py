@@ -1122,7 +1122,7 @@ class Index:
             Bits of a code; by default those of the hasher, or 8 for each byte.
         bitorder, bands, band_bits, memory_limit
             As in :class:`Index`. By default, `bitorder` is that of the hasher, or "big"; lean rows
-            have two bands of at most 24 bits.
+            have one or two bands.
         layout : "plain" or "lean", optional
             Store whole codes, or only the bits that their position does not imply. By default
             lean for 2**24 codes or more of at most 64 bits, or where `memory_limit` leaves more
