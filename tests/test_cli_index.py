@@ -158,7 +158,7 @@ def test_the_same_command_resumes_a_build(layout: str, monkeypatch: pytest.Monke
     with monkeypatch.context() as failing:
         failing.setattr("bitweigh._streaming.batches.publish_plain", full)
         failing.setattr("bitweigh._streaming.batches.publish_lean", full)
-        assert "No space left" in plain(run(*command).stderr)
+        assert "no room for the build" in plain(run(*command).stderr)
     assert Path("other.building", "journal.json").exists()
     facts = json.loads(done(*command, "--json"))
     assert (facts["resumed"], facts["layout"], facts["rows"]) == (True, layout, 300)
