@@ -66,14 +66,6 @@ private:
         return {0, 0};
     }
 };
-if (getrusage(RUSAGE_THREAD, &usage) != 0) return false;
-return std::exchange(known_faults, usage.ru_majflt) < usage.ru_majflt;
-#else
-return false;
-#endif
-}
-}
-;
 
 // Counts the pages that one search reads, each once, and those that were not in memory before.
 class PageCounter : public PageReader {
