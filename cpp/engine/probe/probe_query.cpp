@@ -180,6 +180,8 @@ bool ProbeQuery::exceeds_scan() {
 }
 
 bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
+    // A reader is set only between two rounds.
+    const std::size_t max_keys = scan_.pages() ? told_keys_at_once : keys_at_once;
     // The limits rise only after all keys of all bands were probed.
     for (std::size_t b = 0; b < scratch_.bands.size(); ++b) {
         const double limit = plan_.limits()[b];
@@ -197,7 +199,7 @@ bool ProbeQuery::walk_to_next(Checkpoint& checkpoint) {
             }
             __builtin_prefetch(band.starts + key);
             scratch_.keys.push_back({static_cast<std::uint32_t>(b), key, sum});
-            return scratch_.keys.size() < max_keys() || (probe_keys(checkpoint) && may_go_on());
+            return scratch_.keys.size() < max_keys || (probe_keys(checkpoint) && may_go_on());
         });
         if (!completed) return false;
         // Lean rows of different bands need different tables.

@@ -127,7 +127,6 @@ private:
     void notice_disk();
     // Notes that the pages are in memory if the search asked for all of them and never waited.
     void notice_memory();
-    std::size_t max_keys() const { return scan_.pages() ? told_keys_at_once : keys_at_once; }
 
     const Segment& segment_;
     const CostTable& table_;
