@@ -53,10 +53,9 @@ def build_index(source: CodeFiles, path: Path, build_memory: int) -> str:
     """Write the index of all codes of a source to `path`; ids are row numbers.
 
     Returns how it was built: always "streamed", from paths of whole files, so that it can resume.
-    Rows are lean at every size, so that sizes can be compared.
     """
     paths = _whole_files(source, _beside(path, "-last.npy"))
-    bitweigh.Index.from_batches(paths, path, layout="lean", build_memory=build_memory)
+    bitweigh.Index.from_batches(paths, path, build_memory=build_memory)
     return STREAMED
 
 
