@@ -34,7 +34,7 @@ def filled(n: int, n_bits: int = 64, **options: Any) -> bitweigh.Index:
     st.integers(1, 2**40),
     st.integers(1, 8192),
     st.none() | st.integers(1, 30),
-    st.none() | st.integers(1, 24),
+    st.none() | st.integers(1, 28),
 )
 def test_the_shape_of_bands_fits_the_code(
     n: int, n_bits: int, bands: int | None, band_bits: int | None
@@ -42,7 +42,7 @@ def test_the_shape_of_bands_fits_the_code(
     count, width = BandOptions(bands, band_bits).shape(n, n_bits)
     assert count == (min(bands, n_bits) if bands else count)
     assert 1 <= count <= max(16, bands or 0)
-    assert 1 <= width <= min(24, n_bits)
+    assert 1 <= width <= min(28, n_bits)
 
 
 @given(

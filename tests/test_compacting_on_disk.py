@@ -29,7 +29,7 @@ def some_codes(n: int, seed: int) -> np.ndarray:
 
 def lean(tmp_path: Path, name: str, codes: np.ndarray, ids: np.ndarray) -> bitweigh.Index:
     batches = zip(np.array_split(codes, 3), np.array_split(ids, 3), strict=True)
-    return bitweigh.Index.from_batches(batches, tmp_path / name)
+    return bitweigh.Index.from_batches(batches, tmp_path / name, layout="lean")
 
 
 def assert_has(index: bitweigh.Index, codes: np.ndarray, ids: np.ndarray) -> None:
@@ -330,7 +330,7 @@ def test_memory_stays_within_build_memory(tmp_path: Path) -> None:
             (rng.integers(0, 256, (300_000, 8), np.uint8), first + np.arange(300_000))
             for first in range(number * 3_000_000, (number + 1) * 3_000_000, 300_000)
         )
-        bitweigh.Index.from_batches(pieces, tmp_path / name)
+        bitweigh.Index.from_batches(pieces, tmp_path / name, layout="lean")
     done = subprocess.run(
         [sys.executable, "-c", MEMORY_SCRIPT, str(tmp_path)],
         capture_output=True,

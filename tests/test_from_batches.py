@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
 from cases import assert_same
-from storage_cases import StoppedError, Stopping
 
 import bitweigh
 from bitweigh._index import row_layout
 from bitweigh._index.bands import BandOptions
 from bitweigh._index.row_layout import LEAN_ROWS, choose_row_layout
-from bitweigh._storage import folder
 from bitweigh._streaming import batches as building
-from bitweigh._streaming import build, journal, plain
+from bitweigh._streaming import plain
 from bitweigh._streaming.files import write_whole
 from bitweigh.typing import RowLayout
 
@@ -170,99 +166,6 @@ def test_a_killed_build_is_resumed_and_gives_the_same_files(
     assert {path.name for path in (tmp_path / "killed").iterdir()} == names
     for name in names:
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-SMALL = 3000
-
-
-def small_build(source: Path, index: Path) -> bitweigh.Index:
-    return bitweigh.Index.from_batches(source, index, band_bits=8, layout="lean", threads=1)
-
-
-def contents(index: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in index.iterdir()}
-
-
-def small_codes(path: Path) -> Path:
-    np.save(path / "all.npy", codes()[:SMALL])
-    return path / "all.npy"
-
-
-def test_a_build_ended_before_any_of_its_steps_is_continued_by_the_same_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    source = small_codes(tmp_path)
-    small_build(source, tmp_path / "whole")
-    stopping = Stopping(monkeypatch, clean=False)
-    ended = 0
-    for steps in range(200):
-        index = tmp_path / f"index-{steps}"
-        stopping.steps_left = steps
-        try:
-            small_build(source, index)
-        except StoppedError:
-            ended += 1
-            stopping.steps_left = 10**6
-            assert len(small_build(source, index)) == SMALL
-        assert contents(index) == contents(tmp_path / "whole")
-        assert not index.with_name(f"{index.name}.building").exists()
-        if ended == steps:  # this one was not ended
-            break
-    # Two runs, seven files of the build, five of the index, and the manifest, to say the least.
-    assert ended > 15
-
-
-def test_a_build_ended_while_its_files_are_deleted_is_continued_by_the_same_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, index = small_codes(tmp_path), tmp_path / "index"
-    end = mock.Mock(side_effect=RuntimeError("the end"))
-    monkeypatch.setattr(building.shutil, "rmtree", end)
-    with pytest.raises(RuntimeError, match="the end"):
-        small_build(source, index)
-    monkeypatch.undo()
-    assert (tmp_path / "index.building").exists()
-    assert len(small_build(source, index)) == SMALL
-    assert not (tmp_path / "index.building").exists()
-
-
-def test_an_index_saved_where_a_build_was_to_publish_its_own_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, index = small_codes(tmp_path), tmp_path / "index"
-    monkeypatch.setattr(building, "publish_lean", mock.Mock(side_effect=RuntimeError("the end")))
-    with pytest.raises(RuntimeError, match="the end"):
-        small_build(source, index)
-    monkeypatch.undo()
-    other = bitweigh.Index(8)
-    other.add(np.zeros((3, 1), np.uint8))
-    other.save(index)
-    with pytest.raises(FileExistsError, match="must not exist or be empty"):
-        small_build(source, index)
-    assert len(bitweigh.Index.load(index)) == 3
-
-
-def test_without_room_for_the_index_its_build_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, index = small_codes(tmp_path), tmp_path / "index"
-    full = OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr(folder, "write_synced", mock.Mock(side_effect=full))
-    with pytest.raises(OSError, match=r"no room for the build in .* all of it is built"):
-        small_build(source, index)
-    monkeypatch.undo()
-    monkeypatch.setattr(build, "do_parts", None)  # nothing is done again
-    assert len(small_build(source, index)) == SMALL
-
-
-def test_without_room_for_anything_nothing_is_finished_and_the_error_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    full = OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr(journal, "write_file", mock.Mock(side_effect=full))
-    with pytest.raises(OSError, match=r"no room for the build in .*: nothing is finished"):
-        small_build(small_codes(tmp_path), tmp_path / "index")
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def is_all_but_ties(counted: int, read: int) -> bool:
 def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     path = tmp_path_factory.mktemp("pages") / request.param
     if request.param == "lean":
-        bitweigh.Index.from_batches(rows(), path, band_bits=15)
+        bitweigh.Index.from_batches(rows(), path, layout="lean", band_bits=15)
     else:
         index = bitweigh.Index(N_BITS, bands=3)
         index.add(rows(), np.random.default_rng(5).permutation(N))

@@ -342,7 +342,12 @@ def test_ctrl_c_ends_a_build_which_can_then_be_resumed(
 ) -> None:
     codes = make_codes(tmp_path, 20_000)
     end_in(monkeypatch, stage, 1, lambda: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        built_here(tmp_path, tmp_path / "work")
+    # In a job in the background the signal would be ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            built_here(tmp_path, tmp_path / "work")
+    finally:
+        signal.signal(signal.SIGINT, before)
     monkeypatch.undo()
     check_lean(built_here(tmp_path, tmp_path / "work"), codes)

@@ -57,6 +57,7 @@ def main() -> None:
     bitweigh.Index.from_batches(
         source,
         arguments.index,
+        layout="lean",
         build_memory=arguments.build_memory,
         threads=arguments.threads,
     )
