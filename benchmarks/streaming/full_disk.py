@@ -74,7 +74,7 @@ def limit_files(
     """Build with limits on the size of files, each larger than the one before."""
     expected = _expected(codes, folder, rows_at_once)
     build = Build(codes, folder / "index", rows_at_once=rows_at_once)
-    for limit in (rows // 100, 5 * rows, 100 * rows):
+    for limit in (rows // 20, 5 * rows, 100 * rows):
         yield _attempt(build, expected, limit, "--max-file-bytes", str(limit))
     build.clear()
 
