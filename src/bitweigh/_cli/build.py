@@ -177,11 +177,12 @@ def build_command(
         raise typer.BadParameter(
             "--hasher, --weigher, --metric and --rerank are for vectors, not for --codes"
         )
-    _refuse_existing(out, overwrite)
     start = time.perf_counter()
     if codes:
         from bitweigh._cli.build_codes import CodeFiles, CodeOptions, build_codes
+        from bitweigh._streaming.batches import is_built
 
+        _refuse_existing(out, overwrite or is_built(out.resolve()))
         files = CodeFiles(sources, ids, column, id_column, member)
         memory = _BUILD_MEMORY if build_memory is None else build_memory
         wanted = CodeOptions(
@@ -194,6 +195,7 @@ def build_command(
         raise typer.BadParameter("--layout, --build-memory and --threads are for --codes")
     if len(sources) > 1:
         raise typer.BadParameter(f"vectors are in one file, got {len(sources)}: or give --codes")
+    _refuse_existing(out, overwrite)
     (source,) = sources
     rows, row_ids = read_new_rows(
         source, "vector", columns=column, id_column=id_column, member=member, ids=ids

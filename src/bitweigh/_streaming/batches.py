@@ -37,7 +37,7 @@ from bitweigh._streaming.spool import spool
 from bitweigh.hashers import Hasher
 from bitweigh.typing import BitOrder, RowLayout
 
-__all__ = ["BuildRequest", "Built", "build_index", "code_format", "work_folder"]
+__all__ = ["BuildRequest", "Built", "build_index", "code_format", "is_built", "work_folder"]
 
 
 class BuildRequest(NamedTuple):
@@ -89,10 +89,10 @@ def build_index(
     workers = as_integer(workers, "threads", 1, _system.MAX_THREADS)
     folder = resolved(path)
     work = work_folder(folder)
-    _refuse_existing(folder, work, overwrite)
+    _refuse_existing(folder, overwrite)
     # Another build of the same index waits here, and then finds it finished.
     with locked_folder(work):
-        _refuse_existing(folder, work, overwrite)
+        _refuse_existing(folder, overwrite)
         recorded = _recorded(work, source, request)
         with _removed_if_useless(work, source, recorded is not None):
             source, choice = _chosen(source, work, request, recorded)
@@ -155,6 +155,11 @@ def work_folder(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.building")
 
 
+def is_built(folder: Path) -> bool:
+    """Whether a build of the index at `folder` was ended while it published its files, or later."""
+    return "result" in Journal(work_folder(folder))
+
+
 def _remove_work(work: Path) -> None:
     """Delete the files of a published build, the journal last: until then it can be continued."""
     for path in work.iterdir():
@@ -188,11 +193,10 @@ def _bits_of_first_row(source: Source) -> int:
     raise ValueError("the source has no rows")
 
 
-def _refuse_existing(folder: Path, work: Path, overwrite: bool) -> None:
+def _refuse_existing(folder: Path, overwrite: bool) -> None:
     if overwrite and folder.exists():
         refuse_others(folder, INDEX)
-    elif folder.exists() and any(folder.iterdir()) and "result" not in Journal(work):
-        # A finished build may have been ended while its files were published, or after that.
+    elif folder.exists() and any(folder.iterdir()) and not is_built(folder):
         raise _not_empty(folder)
 
 
