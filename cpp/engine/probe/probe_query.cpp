@@ -26,6 +26,11 @@ std::size_t blocks_between(std::uint32_t begin, std::uint32_t end) {
     return begin < end ? (end - 1) / block_rows - begin / block_rows + 1 : 0;
 }
 
+// Prefetches into the second-level cache what will be read after many other lines.
+void prefetch_soon(const std::uint8_t* start, std::size_t bytes) {
+    for (std::size_t p = 0; p < bytes; p += 64) __builtin_prefetch(start + p, 0, 2);
+}
+
 double scan_ns_of(const Segment& segment, const CostTable& table, const ScanQuery& scan,
                   const Tuning& tuning) {
     const double blocks = tuning.scan_factor * static_cast<double>(segment.n_blocks());
@@ -324,8 +329,8 @@ bool ProbeQuery::list_blocks(Checkpoint& checkpoint) {
             const std::uint8_t* start = band->rows.blocks + block * block_bytes;
             // Two keys of a band may have their rows in the same block.
             if (blocks.size() > 0 && blocks.starts.back() == start) continue;
-            if (blocks.size() < listed_prefetch) {
-                for (std::size_t p = 0; p < block_bytes; p += 64) __builtin_prefetch(start + p);
+            if (blocks.size() * block_bytes < listed_prefetch_bytes) {
+                prefetch_soon(start, block_bytes);
             }
             if (blocks.size() >= max_blocks) {
                 seen.blocks += static_cast<float>(blocks_between(begin, end));
@@ -345,7 +350,7 @@ bool ProbeQuery::list_lean_blocks(Checkpoint& checkpoint) {
     if (scratch_.keys.empty()) return true;
     const std::size_t b = scratch_.keys.front().band;
     const Band& band = segment_.bands[b];
-    const std::size_t prefetched = band.rows.lean->codes->n_bytes() * block_rows;
+    const std::size_t block_bytes = band.rows.lean->codes->n_bytes() * block_rows;
     lean_rows_ = &band.rows;
     const auto max_blocks = to_the_end_ ? std::numeric_limits<std::size_t>::max()
                                         : static_cast<std::size_t>(spending_.left_ns() / block_ns_);
@@ -362,9 +367,11 @@ bool ProbeQuery::list_lean_blocks(Checkpoint& checkpoint) {
         }
         seen.blocks += static_cast<float>(blocks_between(begin, end));
         if (blocks.size() + blocks_between(begin, end) > max_blocks) return false;
-        if (blocks.size() < listed_prefetch) {
-            const std::uint8_t* start = band.rows.blocks + begin / block_rows * prefetched;
-            for (std::size_t p = 0; p < prefetched; p += 64) __builtin_prefetch(start + p);
+        const std::size_t listed_already = blocks.size() * block_bytes;
+        if (listed_already < listed_prefetch_bytes) {
+            prefetch_soon(band.rows.blocks + begin / block_rows * block_bytes,
+                          std::min(blocks_between(begin, end) * block_bytes,
+                                   listed_prefetch_bytes - listed_already));
         }
         checkpoint.done(blocks.push_back(band.rows, begin, end, key, flip_sum) * listed_bytes);
     }
