@@ -44,6 +44,7 @@ PYTHON_LAYERS = [
     {"paper", "_vectors"},
     {"_embeddings", "vector_index"},
     {"embeddings"},
+    {"cluster"},
     {"_load", "ann_benchmarks", "sklearn"},
     {"__init__"},
     {"_cli"},
@@ -267,15 +268,16 @@ def test_no_file_is_called_utils() -> None:
 
 def test_every_public_name_has_a_docstring_with_an_example() -> None:
     import bitweigh
-    from bitweigh import embeddings, evaluation, frames, hashers, io, paper, weighers
+    from bitweigh import cluster, embeddings, evaluation, frames, hashers, io, paper, weighers
     from bitweigh_experiments import datasets
 
     public = [getattr(bitweigh, name) for name in bitweigh.__all__ if name[0] != "_"]
     modules = [bitweigh.costs, bitweigh.reference, embeddings, evaluation, frames, hashers, io]
-    modules += [paper, weighers, datasets]
+    modules += [cluster, paper, weighers, datasets]
     public += [getattr(module, name) for module in modules for name in module.__all__]
     classes = [bitweigh.Index, bitweigh.VectorIndex, bitweigh.BinaryEmbeddings]
     classes += [bitweigh.SearchResult, bitweigh.RangeResult, bitweigh.ScoredResult]
+    classes += [cluster.Shards]
     for item in classes:
         methods = [value for name, value in vars(item).items() if name[0] != "_"]
         public += [getattr(value, "__func__", value) for value in methods if callable(value)]

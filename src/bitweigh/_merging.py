@@ -12,7 +12,7 @@ from bitweigh._checks import as_k
 from bitweigh._results import RangeResult, ScoredRangeResult, ScoredResult, SearchResult
 from bitweigh.typing import Ids
 
-__all__ = ["merge"]
+__all__ = ["first_of", "merge"]
 
 AnyResult: TypeAlias = SearchResult | ScoredResult | RangeResult | ScoredRangeResult
 _KINDS = (SearchResult, ScoredResult, RangeResult, ScoredRangeResult)
@@ -120,14 +120,20 @@ def _merged_nearest(
     _refuse_repeated(
         in_order[:, :-1], (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
     )
+    merged_distances, merged_ids = first_of(distances, ids, k)
+    return (merged_distances[0], merged_ids[0]) if single else (merged_distances, merged_ids)
+
+
+def first_of(distances: NDArray[np.float64], ids: Ids, k: int) -> tuple[NDArray[np.float64], Ids]:
+    """The first k of each row (nq, m) by (distance, id), padded to (nq, k)."""
     # Padding last: also behind the NaN that a damaged vector has.
     order = np.lexsort((ids, distances, ids < 0), axis=-1)[:, :k]
-    merged_distances = np.full((len(ids), k), np.inf)
-    merged_ids = np.full((len(ids), k), -1, dtype=np.int64)
+    first_distances = np.full((len(ids), k), np.inf)
+    first_ids = np.full((len(ids), k), -1, dtype=np.int64)
     kept = order.shape[1]
-    merged_distances[:, :kept] = np.take_along_axis(distances, order, axis=1)
-    merged_ids[:, :kept] = np.take_along_axis(ids, order, axis=1)
-    return (merged_distances[0], merged_ids[0]) if single else (merged_distances, merged_ids)
+    first_distances[:, :kept] = np.take_along_axis(distances, order, axis=1)
+    first_ids[:, :kept] = np.take_along_axis(ids, order, axis=1)
+    return first_distances, first_ids
 
 
 def _merged_ranges(parts: list[RangeResult]) -> RangeResult:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bitweigh._disk.reading import head_of, read_plain
-from bitweigh._storage.arrays import DAMAGED, ArrayFile, ArrayKind, digest_of
+from bitweigh._storage.arrays import DAMAGED, ArrayFile, ArrayKind
 from bitweigh._storage.formats import FORMATS, Format, why_unknown
+from bitweigh._storage.sealed_json import matching_checksum, seal
 from bitweigh._system import __version__
 from bitweigh.errors import CorruptFileError
 
@@ -37,8 +38,6 @@ MANIFEST = "manifest.json"
 # parts: about 30 for any number of codes that fits in memory. Anything much larger is not a
 # manifest. Parsing hostile JSON can take 32 times its size in memory, which is bearable here.
 MAX_BYTES = 1 << 22
-_NO_CHECKSUM = "0" * 32
-_CHECKSUM = re.compile(rb'"checksum": "([0-9a-f]{32})"')
 FILE_NAME = re.compile(r"([a-z_]+)-[0-9a-f]{32}\.(np[yz])")
 """The name of a file, with its kind and ending as groups."""
 # The beginning of every manifest that bitweigh writes, whatever its format and version.
@@ -89,15 +88,11 @@ class Manifest:
 
 def sealed(fields: Mapping[str, Any], in_format: Format, version: int | None = None) -> bytes:
     """The bytes of a manifest with these fields and its checksum; by default the usual version."""
-    body = {
+    head = {
         "format": in_format.name,
         "version": in_format.usual_version if version is None else version,
-        "checksum": _NO_CHECKSUM,
-        "writer": f"bitweigh {__version__}",
-        **fields,
     }
-    blank = (json.dumps(body, indent=1) + "\n").encode()
-    return _with_checksum(blank, digest_of(blank))
+    return seal(head, {"writer": f"bitweigh {__version__}", **fields})
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -114,7 +109,7 @@ def parse(raw: bytes, path: Path) -> Manifest:
     """
     if len(raw) > MAX_BYTES:
         raise CorruptFileError(path, f"must have at most {MAX_BYTES} bytes, has {len(raw)}")
-    checksum = _matching_checksum(raw)
+    checksum = matching_checksum(raw)
     if checksum is None:
         raise CorruptFileError(path, _why_not(raw))
     try:
@@ -140,18 +135,6 @@ def format_named_in(path: Path) -> str:
         return ""
     name = body.get("format") if isinstance(body, dict) else None
     return name if isinstance(name, str) else ""
-
-
-def _with_checksum(raw: bytes, checksum: str) -> bytes:
-    """The manifest with its checksum replaced by another."""
-    return _CHECKSUM.sub(b'"checksum": "' + checksum.encode() + b'"', raw, count=1)
-
-
-def _matching_checksum(raw: bytes) -> str | None:
-    found = _CHECKSUM.search(raw)
-    if found is None or digest_of(_with_checksum(raw, _NO_CHECKSUM)) != found[1].decode():
-        return None
-    return found[1].decode()
 
 
 def _why_not(raw: bytes) -> str:

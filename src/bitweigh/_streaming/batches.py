@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -32,7 +32,7 @@ from bitweigh._streaming.plan import MIN_BUILD_MEMORY
 from bitweigh._streaming.publish import is_published, publish_lean, publish_plain
 from bitweigh._streaming.request import check_resumable, compare
 from bitweigh._streaming.results import LeanFiles
-from bitweigh._streaming.sources import IteratorSource, RowSource, Source
+from bitweigh._streaming.sources import Batch, IteratorSource, RowSource, Source
 from bitweigh._streaming.spool import spool
 from bitweigh.hashers import Hasher
 from bitweigh.typing import BitOrder, RowLayout
@@ -186,11 +186,14 @@ def code_format(
 
 
 def _bits_of_first_row(source: Source) -> int:
-    batches = source.begin(1) if isinstance(source, IteratorSource) else source.read(0, 1)
+    if isinstance(source, IteratorSource):
+        batches: Iterable[Batch] = source.begin(1)
+    else:
+        batches = source.read(0, min(1, source.rows))
     for codes, _ in batches:
         if codes.ndim == 2 and codes.shape[1]:
             return 8 * int(codes.shape[1])
-    raise ValueError("the source has no rows")
+    raise ValueError("the source has no rows: give n_bits")
 
 
 def _refuse_existing(folder: Path, overwrite: bool) -> None:

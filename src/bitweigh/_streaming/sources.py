@@ -190,24 +190,26 @@ class FileSource(RowSource):
         id_column: str | None = None,
     ) -> None:
         """Open the files."""
-        self._paths = [Path(path) for path in paths]
-        if not self._paths:
+        self.paths = [Path(path) for path in paths]
+        self.column = column
+        self.id_column = id_column
+        if not self.paths:
             raise ValueError("a build needs at least one file, got none")
-        self._id_paths = [Path(path) for path in ids or ()]
+        self.id_paths = [Path(path) for path in ids or ()]
         self._hasher = hasher
         name = column or ("code" if hasher is None else "vector")
-        endings = {path.suffix.lower() for path in self._paths}
+        endings = {path.suffix.lower() for path in self.paths}
         self._source: RowSource
         if endings == {".parquet"}:
-            if self._id_paths:
+            if self.id_paths:
                 raise ValueError("ids of parquet files are in a column: give id_column, not ids")
-            self._source = _row_groups(self._paths, name, id_column, hasher is not None)
+            self._source = _row_groups(self.paths, name, id_column, hasher is not None)
         elif endings <= _MAPPED:
             if column is not None or id_column is not None:
                 raise ValueError("column and id_column are for parquet files")
             self._source = ArraySource(
-                [io.read(path) for path in self._paths],
-                [io.read_npy(path) for path in self._id_paths],
+                [io.read(path) for path in self.paths],
+                [io.read_npy(path) for path in self.id_paths],
             )
         else:
             allowed = " ".join(sorted(_MAPPED))
@@ -225,7 +227,7 @@ class FileSource(RowSource):
 
     def fingerprint(self) -> Any:  # noqa: ANN401
         """Names, sizes and times of change of the files."""
-        stats = [(path, path.stat()) for path in (*self._paths, *self._id_paths)]
+        stats = [(path, path.stat()) for path in (*self.paths, *self.id_paths)]
         files = [[str(path.absolute()), stat.st_size, stat.st_mtime_ns] for path, stat in stats]
         return {"files": files, "hasher": None if self._hasher is None else repr(self._hasher)}
 

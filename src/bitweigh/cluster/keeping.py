@@ -1,0 +1,132 @@
+"""Checking what is stored, and deleting what no version needs any more."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from bitweigh._checks import as_integer
+from bitweigh.cluster.opening import read
+from bitweigh.cluster.stores import Store, open_store
+from bitweigh.cluster.version import StoredShard, Version
+from bitweigh.errors import CorruptFileError
+from bitweigh.index import Index
+
+__all__ = ["Vacuumed", "vacuum", "verify"]
+
+
+class Vacuumed(NamedTuple):
+    """What `vacuum` has deleted."""
+
+    versions: list[int]
+    shards: list[str]
+
+
+def verify(url: str | os.PathLike[str], *, version: int | None = None) -> Version:
+    """Check a version: every file against its checksum, and every id against its shard.
+
+    Takes about as long as building the shards.
+
+    Parameters
+    ----------
+    url : str or path
+        As in `open`.
+    version : int, optional
+        The number of the version; by default the newest.
+
+    Returns
+    -------
+    Version
+        The version, which is in order.
+
+    Raises
+    ------
+    CorruptFileError
+        If a file is damaged or missing, or an id is in the wrong shard; the error names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from bitweigh import cluster
+    >>> codes = np.arange(100, dtype=np.uint8).reshape(-1, 1)  # (100, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     version = cluster.build(codes, folder, shards=4)
+    ...     cluster.verify(folder).rows
+    100
+
+    """
+    store = open_store(url)
+    found = read(store, version)
+    for number, shard in enumerate(found.shards):
+        _verify_shard(store, found, number, shard)
+    return found
+
+
+def vacuum(url: str | os.PathLike[str], *, keep: int = 3) -> Vacuumed:
+    """Delete old versions, and shards that no version names.
+
+    Whoever has opened a deleted version on this machine keeps it; others cannot open it any more.
+    It must not run while a build does: shards that are stored but not published yet look unused.
+
+    Parameters
+    ----------
+    url : str or path
+        As in `open`.
+    keep : int
+        How many of the newest versions to keep, at least 1.
+
+    Returns
+    -------
+    Vacuumed
+        The numbers of the deleted versions, and the names of the deleted shards.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from bitweigh import cluster
+    >>> codes = np.arange(100, dtype=np.uint8).reshape(-1, 1)  # (100, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     version = cluster.build(codes, folder, shards=2)
+    ...     version = cluster.update(folder, remove=[5])
+    ...     gone = cluster.vacuum(folder, keep=1)
+    >>> gone.versions, len(gone.shards)
+    ([1], 1)
+
+    """
+    keep = as_integer(keep, "keep", 1, 10**6)
+    store = open_store(url)
+    numbers = store.version_numbers()
+    old = numbers[:-keep]
+    # What is kept must be readable before anything is deleted.
+    kept = [read(store, number) for number in numbers[-keep:]]
+    needed = {shard.folder for version in kept for shard in version.shards}
+    # Versions first: a version never names a shard that is gone.
+    for number in old:
+        store.remove_version(number)
+    unused = [name for name in store.shard_names() if name not in needed]
+    for name in unused:
+        store.remove_shard(name)
+    return Vacuumed(old, unused)
+
+
+def _verify_shard(store: Store, version: Version, number: int, shard: StoredShard) -> None:
+    where = f"{store.url}/shards/{shard.folder}"
+    try:
+        folder = store.shard_folder(shard.folder)
+    except FileNotFoundError:
+        raise CorruptFileError(where, f"missing: it is shard {number}") from None
+    index = Index.load(folder, mmap=True, verify=True)
+    index.verify()
+    ids = index.ids
+    facts = (len(ids), int(ids[0]) if len(ids) else None, int(ids[-1]) if len(ids) else None)
+    if facts != (shard.rows, shard.first_id, shard.last_id) or index.n_bits != version.n_bits:
+        raise CorruptFileError(where, f"not the shard {number} that version {version.number} lists")
+    misplaced = version.partition.shard_of(ids) != number
+    if misplaced.any():
+        raise CorruptFileError(
+            where, f"id {ids[int(np.argmax(misplaced))]} does not belong to shard {number}"
+        )

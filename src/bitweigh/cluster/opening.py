@@ -1,0 +1,119 @@
+"""Reading versions, and opening their shards in this process."""
+
+from __future__ import annotations
+
+import os
+
+from bitweigh._checks import as_optional_integer
+from bitweigh.cluster.shards import Shards
+from bitweigh.cluster.stores import Store, open_store, version_name
+from bitweigh.cluster.version import MAX_VERSION, Version
+from bitweigh.errors import CorruptFileError
+from bitweigh.index import Index
+
+__all__ = ["newest", "open_shards", "open_version", "read", "versions"]
+
+
+def open_shards(
+    url: str | os.PathLike[str], *, version: int | None = None, mmap: bool = True
+) -> Shards:
+    """Open all shards of a version in this process, to search them as one index.
+
+    Parameters
+    ----------
+    url : str or path
+        The folder or URL that `build` wrote to. Shards of an object store are downloaded first, to
+        the folder in ``BITWEIGH_CACHE``, or to ``~/.cache/bitweigh``.
+    version : int, optional
+        The number of the version; by default the newest.
+    mmap : bool
+        Whether to leave the codes in their files, as in `Index.load`.
+
+    Returns
+    -------
+    Shards
+        Its answers are those of one :class:`bitweigh.Index` of all rows, to the last bit.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such version.
+    CorruptFileError
+        If a file is damaged or missing; the error names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import bitweigh
+    >>> from bitweigh import cluster
+    >>> codes = np.arange(100, dtype=np.uint8).reshape(-1, 1)  # (100, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     version = cluster.build(codes, folder, shards=4)
+    ...     shards = cluster.open(folder)
+    >>> costs = bitweigh.costs.hamming(np.array([33], dtype=np.uint8), 8)
+    >>> shards.search(costs, k=2)
+    SearchResult(distances=array([0., 1.]), ids=array([33,  1]))
+
+    """
+    store = open_store(url)
+    return open_version(store, read(store, version), mmap)
+
+
+def versions(url: str | os.PathLike[str]) -> list[int]:
+    """The numbers of all versions at a URL, ascending.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from bitweigh import cluster
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cluster.versions(folder)
+    []
+
+    """
+    return open_store(url).version_numbers()
+
+
+def open_version(store: Store, version: Version, mmap: bool = True) -> Shards:
+    """Open all shards of a version."""
+    indexes = []
+    for number, shard in enumerate(version.shards):
+        try:
+            folder = store.shard_folder(shard.folder)
+        except FileNotFoundError as error:
+            raise CorruptFileError(
+                f"{store.url}/shards/{shard.folder}", f"missing: it is shard {number}"
+            ) from error
+        index = Index.load(folder, mmap)
+        facts = (len(index), index.n_bits, index.bitorder)
+        if facts != (shard.rows, version.n_bits, version.bitorder):
+            raise CorruptFileError(folder, f"not the shard that version {version.number} lists")
+        indexes.append(index)
+    return Shards(indexes, version.partition, version)
+
+
+def newest(store: Store) -> Version | None:
+    """The newest version, or None if there is none."""
+    numbers = store.version_numbers()
+    return _read(store, numbers[-1]) if numbers else None
+
+
+def read(store: Store, number: int | None = None) -> Version:
+    """A version, by default the newest; raises FileNotFoundError if it is not there."""
+    number = as_optional_integer(number, "version", 1, MAX_VERSION)
+    numbers = store.version_numbers()
+    if not numbers:
+        raise FileNotFoundError(f"{store.url} has no versions of shards")
+    if number is not None and number not in numbers:
+        raise FileNotFoundError(f"{store.url} has no version {number}, the newest is {numbers[-1]}")
+    return _read(store, numbers[-1] if number is None else number)
+
+
+def _read(store: Store, number: int) -> Version:
+    where = f"{store.url}/versions/{version_name(number)}"
+    version = Version.from_json(store.read_version(number), where)
+    if version.number != number:
+        raise CorruptFileError(where, f"must have number {number}, has {version.number}")
+    return version
