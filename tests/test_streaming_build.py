@@ -305,7 +305,6 @@ def test_a_batch_whose_memory_the_iterator_uses_again_is_copied(tmp_path: Path) 
         ([np.zeros((3, 2), np.uint8)], ValueError, r"shape \(n, 1\)"),
         ([np.zeros((3, 1), np.int8)], TypeError, "uint8"),
         ([], ValueError, "no rows"),
-        (np.zeros((0, 8), np.uint8), ValueError, "no rows"),
         ([(ZEROS, [1, 2])], ValueError, "expected 3 ids"),
         ([(ZEROS, [1, 2, -2])], ValueError, r"ids\[2\] = -2"),
         ([(ZEROS, [1, 2, 1])], ValueError, "1 is the id of two rows"),
