@@ -132,7 +132,7 @@ def test_wrong_options_are_refused(
 
 def test_a_source_without_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the source has no rows: give n_bits"):
-        Index.from_batches(np.zeros((0, 8), np.uint8), tmp_path / "index")
+        bitweigh.Index.from_batches(np.zeros((0, 8), np.uint8), tmp_path / "index")
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
