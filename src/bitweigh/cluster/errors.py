@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
-__all__ = ["PublishConflictError"]
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = [
+    "ControlPlaneError",
+    "IncompleteError",
+    "Missing",
+    "OverloadedError",
+    "PublishConflictError",
+    "VersionGoneError",
+]
+
+
+class Missing(NamedTuple):
+    """A shard that has not answered."""
+
+    shard: int
+    """The number of the shard."""
+    rows: int
+    """Its rows."""
+    reason: str
+    """Why it has not answered."""
 
 
 class PublishConflictError(RuntimeError):
@@ -25,3 +46,73 @@ class PublishConflictError(RuntimeError):
     def __reduce__(self) -> tuple[type[PublishConflictError], tuple[int]]:
         """Pickle the arguments of `__init__`: worker processes send exceptions back."""
         return PublishConflictError, (self.number,)
+
+
+class IncompleteError(RuntimeError):
+    """Some shards have not answered, so there is no answer; `partial=True` returns the rest.
+
+    Attributes
+    ----------
+    missing : list of Missing
+        The shards, their rows and the reasons.
+
+    """
+
+    def __init__(self, missing: Sequence[Missing], rows: int) -> None:
+        """Keep the shards and the number of all rows, and name the first shards."""
+        named = [
+            f"shard {each.shard} ({each.rows:,} of {rows:,} rows): {each.reason}"
+            for each in missing[:3]
+        ]
+        more = f"; and {len(missing) - 3} more shards" if len(missing) > 3 else ""
+        super().__init__("; ".join(named) + more)
+        self.missing = list(missing)
+        self.rows = rows
+
+    def __reduce__(self) -> tuple[type[IncompleteError], tuple[list[Missing], int]]:
+        """Pickle the arguments of `__init__`: worker processes send exceptions back."""
+        return IncompleteError, (self.missing, self.rows)
+
+
+class OverloadedError(RuntimeError):
+    """More queries are waiting than the queue has room for; this one was not accepted.
+
+    Attributes
+    ----------
+    retry_after : float
+        Seconds after which there will probably be room.
+
+    """
+
+    def __init__(self, retry_after: float) -> None:
+        """Keep the time."""
+        super().__init__(f"too many queries are waiting: try again in {retry_after:.2g} seconds")
+        self.retry_after = retry_after
+
+    def __reduce__(self) -> tuple[type[OverloadedError], tuple[float]]:
+        """Pickle the arguments of `__init__`: worker processes send exceptions back."""
+        return OverloadedError, (self.retry_after,)
+
+
+class VersionGoneError(RuntimeError):
+    """A holder does not have the version open that a query was begun with.
+
+    Attributes
+    ----------
+    number : int
+        The number of the version.
+
+    """
+
+    def __init__(self, number: int) -> None:
+        """Keep the number."""
+        super().__init__(f"version {number} is not open any more")
+        self.number = number
+
+    def __reduce__(self) -> tuple[type[VersionGoneError], tuple[int]]:
+        """Pickle the arguments of `__init__`: worker processes send exceptions back."""
+        return VersionGoneError, (self.number,)
+
+
+class ControlPlaneError(RuntimeError):
+    """The keeper of a cluster does not answer: searches go on, changes must wait."""

@@ -19,7 +19,14 @@ from bitweigh._disk.owned import OwnedFolder
 from bitweigh._optional import optional
 from bitweigh._storage.manifest import MANIFEST
 from bitweigh.cluster.errors import PublishConflictError
-from bitweigh.cluster.stores import SHARDS, STAGING, VERSIONS, version_name, version_number
+from bitweigh.cluster.stores import (
+    SERVING,
+    SHARDS,
+    STAGING,
+    VERSIONS,
+    version_name,
+    version_number,
+)
 from bitweigh.index import Index
 
 __all__ = ["ObjectStore", "cache_folder"]
@@ -130,6 +137,19 @@ class ObjectStore:
     def remove_staged(self, build: str) -> None:
         """Delete all files of a build."""
         self._delete(self._names(f"{STAGING}/{build}/"))
+
+    def write_state(self, name: str, content: bytes | None) -> None:
+        """Replace the file of a cluster."""
+        path = f"{SERVING}/{name}.json"
+        if content is None:
+            self._delete([path])
+        else:
+            self._obstore.put(self._store, path, content)
+
+    def read_states(self) -> dict[str, bytes]:
+        """What each cluster is to serve, by name."""
+        names = [name for name in self._names(f"{SERVING}/") if name.endswith(".json")]
+        return {name.rpartition("/")[2].removesuffix(".json"): self._get(name) for name in names}
 
     @contextlib.contextmanager
     def workspace(self) -> Iterator[Path]:

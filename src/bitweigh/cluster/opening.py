@@ -11,7 +11,7 @@ from bitweigh.cluster.version import MAX_VERSION, Version
 from bitweigh.errors import CorruptFileError
 from bitweigh.index import Index
 
-__all__ = ["newest", "open_shards", "open_version", "read", "versions"]
+__all__ = ["newest", "open_shard", "open_shards", "open_version", "read", "versions"]
 
 
 def open_shards(
@@ -78,20 +78,24 @@ def versions(url: str | os.PathLike[str]) -> list[int]:
 
 def open_version(store: Store, version: Version, mmap: bool = True) -> Shards:
     """Open all shards of a version."""
-    indexes = []
-    for number, shard in enumerate(version.shards):
-        try:
-            folder = store.shard_folder(shard.folder)
-        except FileNotFoundError as error:
-            raise CorruptFileError(
-                f"{store.url}/shards/{shard.folder}", f"missing: it is shard {number}"
-            ) from error
-        index = Index.load(folder, mmap)
-        facts = (len(index), index.n_bits, index.bitorder)
-        if facts != (shard.rows, version.n_bits, version.bitorder):
-            raise CorruptFileError(folder, f"not the shard that version {version.number} lists")
-        indexes.append(index)
+    indexes = [open_shard(store, version, shard, mmap) for shard in range(len(version.shards))]
     return Shards(indexes, version.partition, version)
+
+
+def open_shard(store: Store, version: Version, number: int, mmap: bool = True) -> Index:
+    """Open one shard of a version, downloading it first if it is elsewhere."""
+    shard = version.shards[number]
+    try:
+        folder = store.shard_folder(shard.folder)
+    except FileNotFoundError as error:
+        raise CorruptFileError(
+            f"{store.url}/shards/{shard.folder}", f"missing: it is shard {number}"
+        ) from error
+    index = Index.load(folder, mmap)
+    facts = (len(index), index.n_bits, index.bitorder)
+    if facts != (shard.rows, version.n_bits, version.bitorder):
+        raise CorruptFileError(folder, f"not the shard that version {version.number} lists")
+    return index
 
 
 def newest(store: Store) -> Version | None:

@@ -7,31 +7,23 @@ what the answers of a cluster are compared with.
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh._checks import (
-    MAX_K,
-    as_deadline,
-    as_ids,
-    as_integer,
-    as_k,
-    as_query_costs,
-    as_radii,
-)
+from bitweigh._checks import as_ids, as_k, as_query_costs, as_radii
 from bitweigh._index.code_queries import CodeQueries
 from bitweigh._index.explain import Explanation
-from bitweigh._index.filters import Filter, as_filter
+from bitweigh._index.filters import Filter
 from bitweigh._merging import merge
-from bitweigh._results import Memory, Neighbours, RangeResult, SearchResult, others
+from bitweigh._results import Memory, Neighbours, RangeResult, SearchResult
+from bitweigh.cluster.as_one import AsOneIndex, CallClock, kept_filter
 from bitweigh.cluster.partition import Partition
 from bitweigh.cluster.shares import SHARE_FROM, Shares, nearest_of_shards
 from bitweigh.cluster.version import Version
-from bitweigh.errors import DeadlineError, LimitError
+from bitweigh.errors import LimitError
 from bitweigh.index import Index
 from bitweigh.typing import BitOrder, Codes, Ids, Method
 
@@ -51,25 +43,7 @@ class ShardExplanation(NamedTuple):
         )
 
 
-class _Clock:
-    """The time that is left of a call."""
-
-    def __init__(self, timeout: float | None) -> None:
-        as_deadline(timeout)  # raises for what is no time
-        self._timeout = timeout
-        self._end = None if timeout is None else time.monotonic() + timeout
-
-    def left(self) -> float | None:
-        """Seconds left, None without a limit; raises DeadlineError if none are."""
-        if self._end is None or self._timeout is None:
-            return None
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise DeadlineError(self._timeout, -left)
-        return left
-
-
-class Shards:
+class Shards(AsOneIndex):
     """All shards of a version in this process, searched as one index; `open` makes one.
 
     The methods and their arguments are those of :class:`bitweigh.Index`, and so are the answers,
@@ -136,10 +110,6 @@ class Shards:
         """Return the number of codes."""
         return sum(map(len, self._indexes))
 
-    def __contains__(self, id: object) -> bool:  # noqa: A002
-        """Whether there is a code with this id."""
-        return any(id in index for index in self._indexes)
-
     def __repr__(self) -> str:
         """Return a one-line summary."""
         shards = len(self._indexes)
@@ -176,10 +146,10 @@ class Shards:
         array([-1, -1])
 
         """
-        clock = _Clock(timeout)
+        clock = CallClock(timeout)
         checked = as_query_costs(costs, self.n_bits)
         k = as_k(k)
-        row_filter = _as_filter(allow, deny, filter)
+        row_filter = kept_filter(allow, deny, filter)
         queries = checked[np.newaxis] if checked.ndim == 2 else checked
 
         def ask(shard: int, chosen: NDArray[np.bool_] | None, count: int) -> Neighbours:
@@ -222,11 +192,11 @@ class Shards:
         SearchResult(distances=array([1.]), ids=array([0]))
 
         """
-        clock = _Clock(timeout)
+        clock = CallClock(timeout)
         CodeQueries(queries, weights, self.n_bits, self.bitorder)  # raises for what is wrong
         packed = np.array(queries)
         k = as_k(k)
-        row_filter = _as_filter(allow, deny, filter)
+        row_filter = kept_filter(allow, deny, filter)
         parts = [
             index.search_codes(
                 packed,
@@ -268,10 +238,10 @@ class Shards:
         array([0, 1])
 
         """
-        clock = _Clock(timeout)
+        clock = CallClock(timeout)
         checked = as_query_costs(costs, self.n_bits)
         radii = as_radii(radius, 1 if checked.ndim == 2 else len(checked))
-        row_filter = _as_filter(allow, deny, filter)
+        row_filter = kept_filter(allow, deny, filter)
         parts = [
             index.range_search(
                 checked,
@@ -289,47 +259,6 @@ class Shards:
         if limit is not None and (counts > limit).any():
             raise LimitError(int(np.argmax(counts > limit)), limit, "codes within its radius")
         return found
-
-    def search_with_ties(
-        self,
-        costs: ArrayLike,
-        k: int,
-        *,
-        threads: int | None = None,
-        method: Method = "auto",
-        allow: ArrayLike | None = None,
-        deny: ArrayLike | None = None,
-        filter: Filter | None = None,  # noqa: A002
-        timeout: float | None = None,
-    ) -> RangeResult:
-        """Find the k nearest codes and all others at the distance of the k-th.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from bitweigh import Index
-        >>> from bitweigh.cluster import RangePartition, Shards
-        >>> index = Index(8)
-        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
-        >>> shards = Shards([index, Index(8)], RangePartition((0, 10)))
-        >>> shards.search_with_ties(np.zeros((8, 2)), 1).ids
-        array([0, 1])
-
-        """
-        clock = _Clock(timeout)
-        row_filter = _as_filter(allow, deny, filter)
-        found = self.search(
-            costs, k, threads=threads, method=method, filter=row_filter, timeout=clock.left()
-        )
-        farthest = np.atleast_2d(found.distances)[:, -1].copy()
-        return self.range_search(
-            costs,
-            farthest,
-            threads=threads,
-            method=method,
-            filter=row_filter,
-            timeout=clock.left(),
-        )
 
     def iterate(
         self,
@@ -353,59 +282,8 @@ class Shards:
         [(0.0, 0), (0.0, 1)]
 
         """
-        row_filter = _as_filter(allow, deny, filter)
+        row_filter = kept_filter(allow, deny, filter)
         return heapq.merge(*(index.iterate(costs, filter=row_filter) for index in self._indexes))
-
-    def search_by_id(
-        self,
-        ids: ArrayLike,
-        k: int,
-        *,
-        weights: ArrayLike | None = None,
-        include_self: bool = False,
-        threads: int | None = None,
-        method: Method = "auto",
-        allow: ArrayLike | None = None,
-        deny: ArrayLike | None = None,
-        filter: Filter | None = None,  # noqa: A002
-        timeout: float | None = None,
-    ) -> SearchResult:
-        """Find the k codes nearest to stored ones, as `Index.search_by_id` does.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from bitweigh import Index
-        >>> from bitweigh.cluster import RangePartition, Shards
-        >>> index = Index(8)
-        >>> index.add(np.array([[1], [2]], dtype=np.uint8))
-        >>> shards = Shards([index, Index(8)], RangePartition((0, 10)))
-        >>> shards.search_by_id(0, k=1)
-        SearchResult(distances=array([2.]), ids=array([1]))
-
-        """
-        clock = _Clock(timeout)
-        extra = 0 if include_self else 1
-        k = as_integer(k, "k", 1, MAX_K - extra)
-        single = np.ndim(ids) == 0
-        query_ids = as_ids([ids] if single else ids)
-        if weights is not None and np.shape(weights) != (self.n_bits,):
-            raise ValueError(f"weights must have shape ({self.n_bits},), got {np.shape(weights)}")
-        distances, found = self.search_codes(
-            self.codes_of(query_ids),
-            k + extra,
-            weights=weights,
-            threads=threads,
-            method=method,
-            allow=allow,
-            deny=deny,
-            filter=filter,
-            timeout=clock.left(),
-        )
-        if extra:
-            kept = others(found, query_ids)
-            distances, found = distances[kept].reshape(-1, k), found[kept].reshape(-1, k)
-        return SearchResult(distances[0], found[0]) if single else SearchResult(distances, found)
 
     def codes_of(self, ids: ArrayLike) -> Codes:
         """Return codes by id, uint8 (n, n_bytes), as `Index.codes_of` does.
@@ -452,39 +330,6 @@ class Shards:
             found[here] = self._indexes[number].contains(wanted[here])
         return found
 
-    def contributions(self, costs: ArrayLike, ids: ArrayLike) -> NDArray[np.float64]:
-        """What each bit of these codes pays, float64 (n, n_bits), as `Index.contributions` does.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from bitweigh import Index
-        >>> from bitweigh.cluster import RangePartition, Shards
-        >>> index = Index(2)
-        >>> index.add(np.array([[64]], dtype=np.uint8))
-        >>> shards = Shards([index, Index(2)], RangePartition((0, 10)))
-        >>> shards.contributions(np.array([[1.0, 2.0], [3.0, 4.0]]), [0])
-        array([[1., 4.]])
-
-        """
-        codes = self.codes_of(ids)
-        stored = Index(self.n_bits, bitorder=self.bitorder, build="manual")
-        stored.add(codes)
-        return stored.contributions(costs, np.arange(len(codes)))
-
-    def filter(self, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None) -> Filter:
-        """Create a filter for many searches, as `Index.filter` does.
-
-        Examples
-        --------
-        >>> from bitweigh import Index
-        >>> from bitweigh.cluster import RangePartition, Shards
-        >>> shards = Shards([Index(8)], RangePartition((0,)))
-        >>> rare = shards.filter(allow=[1, 2])
-
-        """
-        return Filter(allow=allow, deny=deny)
-
     def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> ShardExplanation:
         """Search for one query, and report how each shard was searched and why.
 
@@ -518,16 +363,6 @@ class Shards:
         total = Memory(*np.sum(parts, axis=0).tolist())
         total.layouts = tuple(layout for part in parts for layout in part.layouts)
         return total
-
-
-def _as_filter(
-    allow: ArrayLike | None, deny: ArrayLike | None, given: Filter | None
-) -> Filter | None:
-    """The one filter that was given, as an object that all shards share; None for none."""
-    as_filter(allow, deny, given)  # raises unless there is at most one, and it is right
-    if given is not None or (allow is None and deny is None):
-        return given
-    return Filter(allow=allow, deny=deny)
 
 
 def _as_result(found: Neighbours, single: bool) -> SearchResult:

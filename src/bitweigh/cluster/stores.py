@@ -3,6 +3,7 @@
     versions/00000000000000000001.json    created if absent, never changed
     shards/<checksum>/                    an index folder, named by the checksum of its manifest
     staging/<build>/                      files of builds under way
+    serving/<name>.json                   what a cluster of this name is to serve
 
 A version is published by creating its file, which succeeds for one of several writers. A folder of
 a shard appears as a whole, and what has its name has its content.
@@ -21,7 +22,7 @@ from uuid import uuid4
 
 from bitweigh._disk.owned import OwnedFolder
 from bitweigh._disk.reading import read_plain, resolved
-from bitweigh._disk.writing import sync_folder, write_synced
+from bitweigh._disk.writing import sync_folder, write_file, write_synced
 from bitweigh._storage.manifest import MANIFEST, MAX_BYTES
 from bitweigh.cluster.errors import PublishConflictError
 
@@ -37,6 +38,7 @@ __all__ = [
 VERSIONS = "versions"
 SHARDS = "shards"
 STAGING = "staging"
+SERVING = "serving"
 _VERSION_NAME = re.compile(r"(\d{20})\.json")
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://")
 
@@ -78,6 +80,12 @@ class Store(Protocol):
 
     def remove_staged(self, build: str) -> None:
         """Delete all files of a build."""
+
+    def write_state(self, name: str, content: bytes | None) -> None:
+        """Replace what a cluster is to serve; None deletes it."""
+
+    def read_states(self) -> dict[str, bytes]:
+        """What each cluster is to serve, by name."""
 
     def workspace(self) -> contextlib.AbstractContextManager[Path]:
         """A local folder that lasts as long as the context."""
@@ -185,6 +193,19 @@ class FolderStore:
     def remove_staged(self, build: str) -> None:
         """Delete all files of a build."""
         shutil.rmtree(self.folder / STAGING / build, ignore_errors=True)
+
+    def write_state(self, name: str, content: bytes | None) -> None:
+        """Replace the file of a cluster in one step."""
+        path = self._made(SERVING) / f"{name}.json"
+        if content is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_file(path, [memoryview(content)])
+
+    def read_states(self) -> dict[str, bytes]:
+        """What each cluster is to serve, by name."""
+        found = sorted((self.folder / SERVING).glob("*.json"))
+        return {path.stem: read_plain(path, MAX_BYTES) for path in found}
 
     @contextlib.contextmanager
     def workspace(self) -> Iterator[Path]:

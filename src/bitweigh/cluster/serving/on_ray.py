@@ -1,0 +1,396 @@
+"""Holders and keeper as actors of a Ray cluster, and how a program starts and finds them.
+
+Actors have names: `bitweigh-<name>` is the keeper, and `bitweigh-<name>-<g>-<r>` holds the shards
+of group g as replica r. They are detached, and Ray restarts them, where the node is lost on another
+one. Ray notices a lost node late, so whether a holder answers is up to the coordinators. The data
+path needs neither the keeper nor Ray's control plane.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+from bitweigh._checks import as_integer, as_optional_integer
+from bitweigh._optional import optional
+from bitweigh.cluster.errors import ControlPlaneError
+from bitweigh.cluster.opening import read
+from bitweigh.cluster.serving.client import Cluster, Keeper
+from bitweigh.cluster.serving.coordinator import Coordinator, Map
+from bitweigh.cluster.serving.desired import Desired
+from bitweigh.cluster.serving.holder import Holder
+from bitweigh.cluster.serving.replicas import HolderLostError, Patience
+from bitweigh.cluster.stores import open_store
+from bitweigh.cluster.version import Version
+
+__all__ = ["connect", "start"]
+
+NAMESPACE = "bitweigh"
+_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
+# Above this many bytes, an argument for several holders is put into Ray's store once.
+_PUT_BYTES = 100_000
+# Calls that a holder works on at a time: a search, another that was begun meanwhile, opening a
+# version, and a ping.
+_CONCURRENCY = 4
+_CONTROL_SECONDS = 10.0
+_OPEN_SECONDS = 600.0
+_KEEP_SECONDS = 1.0
+
+
+def start(
+    url: str | os.PathLike[str],
+    name: str = "default",
+    *,
+    replicas: int = 1,
+    groups: int | None = None,
+    threads: int = 1,
+    version: int | None = None,
+    address: str | None = None,
+    patience: Patience | None = None,
+) -> Cluster:
+    """Start holders for all shards on a Ray cluster, and wait until all are open.
+
+    Parameters
+    ----------
+    url : str or path
+        The shards, as in `build`; every node must be able to read it.
+    name : str
+        The name of the cluster: letters, digits and underscores.
+    replicas : int
+        How many holders have the same shards; with two, one may be lost at any time.
+    groups : int, optional
+        Into how many groups the shards are divided, each held by one process for each replica. By
+        default one for each node and replica, at most one for each shard.
+    threads : int
+        Threads of a holder, and the CPUs that Ray reserves for it.
+    version : int, optional
+        The version to serve; by default the newest.
+    address : str, optional
+        The Ray cluster to connect to, as in ``ray.init``, if this process is not connected yet. By
+        default the one that ``RAY_ADDRESS`` names, or a new one on this machine.
+    patience : Patience, optional
+        How long this process waits for holders.
+
+    Returns
+    -------
+    Cluster
+
+    Raises
+    ------
+    ValueError
+        If there is a cluster of that name.
+    CorruptFileError, FileNotFoundError
+        If a shard cannot be opened; nothing stays.
+
+    """
+    ray = _connected(address)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"name must be letters, digits and underscores, got {name!r}")
+    replicas = as_integer(replicas, "replicas", 1, 100)
+    threads = as_integer(threads, "threads", 1, 1024)
+    store = open_store(url)
+    served = read(store, version)
+    alive = sum(node["Alive"] for node in ray.nodes())
+    most = min(len(served.shards), max(1, alive // replicas))
+    groups = as_optional_integer(groups, "groups", 1, len(served.shards)) or most
+    if _actor(ray, f"bitweigh-{name}") is not None:
+        raise ValueError(f"there is a cluster {name!r} already: connect to it, or stop it")
+    desired = Desired(served.number, None, groups, replicas, threads)
+    keeper = (
+        ray.remote(KeeperActor)
+        .options(
+            name=f"bitweigh-{name}",
+            namespace=NAMESPACE,
+            lifetime="detached",
+            max_restarts=-1,
+            max_concurrency=_CONCURRENCY,
+            num_cpus=0,
+        )
+        .remote(store.url, name)
+    )
+    desired.write(store, name)
+    try:
+        _control(ray, keeper.begin.remote(), _OPEN_SECONDS)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            _control(ray, keeper.stop.remote())
+        ray.kill(keeper)
+        raise
+    return connect(name, patience=patience)
+
+
+def connect(
+    name: str = "default", *, address: str | None = None, patience: Patience | None = None
+) -> Cluster:
+    """Connect to a cluster that `start` has started, from any process of the Ray cluster.
+
+    Parameters
+    ----------
+    name : str
+        The name that `start` was given.
+    address, patience
+        As in `start`.
+
+    Raises
+    ------
+    KeyError
+        If there is no such cluster.
+
+    """
+    ray = _connected(address)
+    keeper = _actor(ray, f"bitweigh-{name}")
+    if keeper is None:
+        raise KeyError(f"no cluster {name!r}: start it first")
+    directory = _RayDirectory(ray, keeper)
+    handle = Keeper(
+        publish=lambda number: int(_control(ray, keeper.publish.remote(number), _OPEN_SECONDS)),
+        scale=lambda replicas: _control(ray, keeper.scale.remote(replicas), _OPEN_SECONDS),
+        stop=lambda: _stop(ray, keeper),
+    )
+    return Cluster(Coordinator(directory, patience), handle)
+
+
+class HolderActor(Holder):
+    """A holder that begins with what its cluster is to serve."""
+
+    def __init__(self, url: str, name: str, group: int, groups: int) -> None:
+        """Open the versions that are served now."""
+        desired = Desired.read(open_store(url), name)
+        super().__init__(url, group, groups, [] if desired is None else desired.versions)
+
+
+class KeeperActor:
+    """Has holders started, opened and stopped as desired. No query passes through it."""
+
+    def __init__(self, url: str, name: str) -> None:
+        """Begin with what is stored; also after a restart."""
+        self._ray: Any = optional("ray", "cluster")
+        self._store = open_store(url)
+        self._name = name
+        self._changing = threading.RLock()
+        self._stopped = threading.Event()
+        threading.Thread(target=self._keep, name="bitweigh-keeper", daemon=True).start()
+
+    def begin(self) -> None:
+        """Start all holders, and wait until they are open."""
+        with self._changing:
+            desired = self._desired()
+            holders = self._started(desired)
+            self._ray.get([holder.status.remote() for holder in holders])
+
+    def describe(self) -> tuple[str, bytes, list[list[str]]]:
+        """The URL, the version to search, and the names of the holders by group."""
+        desired = self._desired()
+        names = [
+            [self._holder_name(group, replica) for replica in range(desired.replicas)]
+            for group in range(desired.groups)
+        ]
+        return self._store.url, self._store.read_version(desired.version), names
+
+    def publish(self, number: int | None) -> int:
+        """Serve another version, by default the newest, once all holders have it open."""
+        with self._changing:
+            desired = self._desired()
+            version = read(self._store, number).number
+            if version == desired.version:
+                return version
+            holders = self._started(desired)
+            self._ray.get([holder.open.remote(version) for holder in holders])
+            changed = replace(desired, version=version, previous=desired.version)
+            changed.write(self._store, self._name)
+            # The version before the last is closed; whoever still asks for it is told.
+            self._ray.get([holder.keep.remote(changed.versions) for holder in holders])
+            return version
+
+    def scale(self, replicas: int) -> None:
+        """Have so many holders for each group."""
+        with self._changing:
+            desired = self._desired()
+            changed = replace(desired, replicas=replicas)
+            if replicas > desired.replicas:
+                self._ray.get([holder.status.remote() for holder in self._started(changed)])
+            changed.write(self._store, self._name)
+            for group in range(desired.groups):
+                for replica in range(replicas, desired.replicas):
+                    self._kill(self._holder_name(group, replica))
+
+    def stop(self) -> None:
+        """Stop all holders, and forget the cluster."""
+        with self._changing:
+            self._stopped.set()
+            desired = Desired.read(self._store, self._name)
+            if desired is not None:
+                for group in range(desired.groups):
+                    for replica in range(desired.replicas):
+                        self._kill(self._holder_name(group, replica))
+            self._store.write_state(self._name, None)
+
+    def _keep(self) -> None:
+        """Start holders that are gone, as long as the cluster is desired."""
+        while not self._stopped.wait(_KEEP_SECONDS):
+            with contextlib.suppress(Exception), self._changing:
+                desired = Desired.read(self._store, self._name)
+                if desired is not None and not self._stopped.is_set():
+                    self._started(desired)
+
+    def _desired(self) -> Desired:
+        desired = Desired.read(self._store, self._name)
+        if desired is None:
+            raise KeyError(f"no cluster {self._name!r}")
+        return desired
+
+    def _started(self, desired: Desired) -> list[Any]:
+        """All holders, started if they are not there."""
+        nodes = sorted(node["NodeID"] for node in self._ray.nodes() if node["Alive"])
+        holders = []
+        for replica in range(desired.replicas):
+            for group in range(desired.groups):
+                name = self._holder_name(group, replica)
+                holder = _actor(self._ray, name)
+                if holder is None:
+                    # Replicas of the same shards are on different nodes, where there are enough.
+                    place = group + replica * max(1, len(nodes) // desired.replicas)
+                    holder = self._start(name, group, desired, nodes[place % len(nodes)])
+                holders.append(holder)
+        return holders
+
+    def _start(self, name: str, group: int, desired: Desired, node: str) -> Any:  # noqa: ANN401
+        strategies: Any = optional("ray.util.scheduling_strategies", "cluster")
+        return (
+            self._ray.remote(HolderActor)
+            .options(
+                name=name,
+                namespace=NAMESPACE,
+                lifetime="detached",
+                max_restarts=-1,
+                # The coordinator asks again: it knows about replicas and deadlines.
+                max_task_retries=0,
+                max_concurrency=_CONCURRENCY,
+                num_cpus=desired.threads,
+                scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(node, soft=True),
+            )
+            .remote(self._store.url, self._name, group, desired.groups)
+        )
+
+    def _kill(self, name: str) -> None:
+        holder = _actor(self._ray, name)
+        if holder is not None:
+            self._ray.kill(holder)
+
+    def _holder_name(self, group: int, replica: int) -> str:
+        return f"bitweigh-{self._name}-{group}-{replica}"
+
+
+class _RayReplica:
+    """A holder that is an actor."""
+
+    def __init__(self, ray: Any, name: str, find: Callable[[], Any]) -> None:  # noqa: ANN401
+        self._ray = ray
+        self.name = name
+        self._find = find
+        self._handle: Any = None
+
+    def call(self, method: str, *arguments: Any) -> Future[Any]:  # noqa: ANN401
+        """Call a method of the actor."""
+        answer: Future[Any] = Future()
+        try:
+            if self._handle is None:
+                self._handle = self._find()
+            reference = getattr(self._handle, method).remote(*arguments)
+            reference.future().add_done_callback(lambda done: self._ended(done, answer))
+        except Exception as error:
+            self._handle = None
+            answer.set_exception(HolderLostError(_first_line(error)))
+        return answer
+
+    def _ended(self, done: Future[Any], answer: Future[Any]) -> None:
+        if answer.cancelled():
+            return
+        error = done.exception()
+        with contextlib.suppress(Exception):  # the asker has stopped waiting
+            if error is None:
+                answer.set_result(done.result())
+            elif isinstance(error, self._ray.exceptions.RayTaskError):
+                answer.set_exception(getattr(error, "cause", None) or error)
+            else:
+                if isinstance(error, self._ray.exceptions.ActorDiedError):
+                    self._handle = None  # there may be another one of the same name
+                answer.set_exception(HolderLostError(_reason(self._ray, error)))
+
+
+class _RayDirectory:
+    """The map, as the keeper knows it."""
+
+    def __init__(self, ray: Any, keeper: Any) -> None:  # noqa: ANN401
+        self._ray = ray
+        self._keeper = keeper
+        self._replicas: dict[str, _RayReplica] = {}
+
+    def current(self) -> Map:
+        """The present map."""
+        url, raw, names = _control(self._ray, self._keeper.describe.remote())
+        version = Version.from_json(raw, url)
+        return Map(version, tuple(tuple(map(self._replica, group)) for group in names))
+
+    def shared(self, raw: bytes) -> Any:  # noqa: ANN401
+        """Small arguments travel with the call, large ones are put into Ray's store."""
+        return raw if len(raw) < _PUT_BYTES else self._ray.put(raw)
+
+    def _replica(self, name: str) -> _RayReplica:
+        if name not in self._replicas:
+            ray = self._ray
+            self._replicas[name] = _RayReplica(
+                ray, name, lambda: ray.get_actor(name, namespace=NAMESPACE)
+            )
+        return self._replicas[name]
+
+
+def _connected(address: str | None) -> Any:  # noqa: ANN401 the module
+    ray: Any = optional("ray", "cluster")
+    if not ray.is_initialized():
+        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
+    return ray
+
+
+def _actor(ray: Any, name: str) -> Any:  # noqa: ANN401
+    """The handle of a named actor; None if there is none."""
+    try:
+        return ray.get_actor(name, namespace=NAMESPACE)
+    except ValueError:
+        return None
+
+
+def _control(ray: Any, reference: Any, seconds: float = _CONTROL_SECONDS) -> Any:  # noqa: ANN401
+    """The answer of the keeper; raises ControlPlaneError if there is none."""
+    try:
+        return ray.get(reference, timeout=seconds)
+    except ray.exceptions.RayTaskError as error:
+        raise getattr(error, "cause", None) or error from None
+    except ray.exceptions.RayError as error:
+        raise ControlPlaneError(f"the keeper does not answer: {_first_line(error)}") from None
+
+
+def _stop(ray: Any, keeper: Any) -> None:  # noqa: ANN401
+    _control(ray, keeper.stop.remote())
+    ray.kill(keeper)
+    # Names are free again once Ray has noticed.
+    time.sleep(0.1)
+
+
+def _reason(ray: Any, error: BaseException) -> str:  # noqa: ANN401
+    if isinstance(error, ray.exceptions.ActorUnavailableError):
+        return "its holder is restarting"
+    if isinstance(error, ray.exceptions.ActorDiedError):
+        return "its holder has died"
+    return _first_line(error)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
