@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # On all CPUs; tests that share a build or a folder stay together.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 
-.PHONY: help demo reproduce test test-all test-asan test-tsan tools bench bench-quick bench-engine docs lint stubs wheel clean
+.PHONY: help demo reproduce test test-all test-cluster test-asan test-tsan tools bench bench-quick bench-engine docs lint stubs wheel clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -24,10 +24,13 @@ reproduce: $(VENV)/experiments ## the paper's experiments, repeated; writes a re
 	$(BIN)/bitweigh paper reproduce --out build/paper-reproduction $(REPRODUCE)
 
 test: $(VENV)/test ## all tests and checks that need nothing but pip and a compiler
-	$(PYTEST) -m 'not tools and not long'
+	$(PYTEST) -m 'not tools and not long and not cluster'
 
-test-all: $(VENV)/test ## the same, longer, and tests that need what `make tools` installs; fails without it
+test-all: $(VENV)/cluster-test ## the same, longer, and tests that need what `make tools` installs; fails without it
 	BITWEIGH_LONG=1 BITWEIGH_REQUIRE_TOOLS=1 $(PYTEST)
+
+test-cluster: $(VENV)/cluster-test ## shards on a Ray cluster of several nodes on this machine, and an object store
+	$(BIN)/python -m pytest -m cluster
 
 test-asan: $(VENV)/test ## damaged files and long lives, where a step out of bounds ends the run; some minutes
 	BITWEIGH_REQUIRE_TOOLS=1 $(BIN)/python -m pytest -s tests/test_sanitizers.py -k bounds
@@ -79,6 +82,6 @@ $(VENV)/experiments: $(NEEDED)
 	$(INSTALL) . ./experiments
 	@touch $@
 
-$(VENV)/test $(VENV)/bench $(VENV)/docs: $(VENV)/%: $(NEEDED)
+$(VENV)/test $(VENV)/bench $(VENV)/docs $(VENV)/cluster-test: $(VENV)/%: $(NEEDED)
 	$(INSTALL) '.[$*]' ./experiments
 	@touch $@

@@ -165,6 +165,11 @@ class HolderActor(Holder):
         desired = Desired.read(open_store(url), name)
         super().__init__(url, group, groups, [] if desired is None else desired.versions)
 
+    def status(self) -> dict[str, Any]:
+        """What is open, what was done, and on which node."""
+        ray: Any = optional("ray", "cluster")
+        return {**super().status(), "node": ray.get_runtime_context().get_node_id()}
+
 
 class KeeperActor:
     """Has holders started, opened and stopped as desired. No query passes through it."""

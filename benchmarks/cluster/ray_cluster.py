@@ -1,0 +1,102 @@
+"""A Ray cluster of several nodes on this machine, with shards served on it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+from numpy.typing import NDArray
+from ray.cluster_utils import Cluster as Nodes
+
+import bitweigh
+from bitweigh import cluster
+from bitweigh.cluster.serving.on_ray import NAMESPACE
+
+__all__ = ["Served", "served", "some_codes"]
+
+
+class Served:
+    """Shards on a Ray cluster, and the index that answers must be equal to."""
+
+    def __init__(self, nodes: Nodes, url: Path, found: cluster.Cluster, name: str) -> None:
+        """Keep what was started."""
+        self.nodes = nodes
+        self.url = url
+        self.cluster = found
+        self.name = name
+
+    def status_of(self, group: int, replica: int) -> dict[str, Any]:
+        """The status of a holder."""
+        handle: Any = ray.get_actor(f"bitweigh-{self.name}-{group}-{replica}", namespace=NAMESPACE)
+        status: dict[str, Any] = ray.get(handle.status.remote(), timeout=20)
+        return status
+
+    def node_of(self, group: int, replica: int) -> Any:  # noqa: ANN401 a node of Ray's
+        """The node that a holder is on."""
+        node_id = self.status_of(group, replica)["node"]
+        return next(node for node in self.nodes.list_all_nodes() if node.node_id == node_id)
+
+    def kill(self, group: int, replica: int, what: signal.Signals = signal.SIGKILL) -> int:
+        """Send a signal to the process of a holder; returns its number."""
+        process = int(self.status_of(group, replica)["process"])
+        os.kill(process, what)
+        return process
+
+
+@contextlib.contextmanager
+def served(
+    codes: NDArray[np.uint8],
+    *,
+    shards: int = 4,
+    groups: int = 2,
+    replicas: int = 2,
+    nodes: int = 2,
+    name: str = "test",
+) -> Iterator[Served]:
+    """Serve codes, whose ids are their row numbers, on so many nodes beside the head."""
+    started = Nodes(initialize_head=True, head_node_args={"num_cpus": 0})
+    try:
+        for _ in range(nodes):
+            started.add_node(num_cpus=4)
+        ray.init(address=started.address, namespace=NAMESPACE, log_to_driver=False)
+        with tempfile.TemporaryDirectory(prefix="bitweigh-cluster-") as folder:
+            url = Path(folder) / "shards"
+            cluster.build(codes, url, shards=shards)
+            found = cluster.start(url, name, groups=groups, replicas=replicas)
+            try:
+                yield Served(started, url, found, name)
+            finally:
+                found.close()
+    finally:
+        ray.shutdown()
+        started.shutdown()
+
+
+def some_codes(rows: int, seed: int = 0) -> NDArray[np.uint8]:
+    """Clustered codes of 64 bits."""
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((2000, 64), dtype=np.float32)
+    codes = np.empty((rows, 8), np.uint8)
+    for first in range(0, rows, 1 << 18):
+        n = min(1 << 18, rows - first)
+        noisy = centres[rng.integers(0, len(centres), n)] + 0.7 * rng.standard_normal(
+            (n, 64), dtype=np.float32
+        )
+        codes[first : first + n] = np.packbits(noisy > 0, axis=1)
+    return codes
+
+
+def some_costs(codes: NDArray[np.uint8], queries: int, seed: int = 1) -> NDArray[np.float32]:
+    """Costs of noisy rows, as queries have them that are like the data."""
+    rng = np.random.default_rng(seed)
+    chosen = codes[rng.integers(0, len(codes), queries)]
+    weights = rng.random((queries, 64), dtype=np.float32) + 0.1
+    pairs = np.stack([np.zeros_like(weights), weights], axis=-1)
+    return bitweigh.costs.from_weights(chosen, pairs).astype(np.float32)

@@ -1,0 +1,190 @@
+"""Shards on a Ray cluster of three nodes: exact answers through faults and new versions.
+
+One cluster serves all tests of a group. What a test breaks it mends, or it comes last.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitweigh import cluster
+from bitweigh.cluster import IncompleteError
+from bitweigh.index import Index
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.xdist_group("ray"),
+    # Ray leaves sockets and files to the garbage collector, and asks for its own future.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Any]:
+    from benchmarks.cluster.ray_cluster import served, some_codes
+
+    with served(some_codes(20_000)) as started:
+        yield started
+
+
+def published(run: Any, codes: Any, ids: Any, shards: int) -> Index:
+    """Serve these rows, and return the index that answers as they do."""
+    cluster.build(codes, run.url, ids=ids, n_bits=64, shards=shards, overwrite=True)
+    run.cluster.publish()
+    one = Index(64)
+    if len(ids):
+        one.add(codes, ids)
+    return one
+
+
+def assert_equal(expected: Any, found: Any) -> None:
+    for a, b in zip(expected, found, strict=True):
+        assert a.dtype == b.dtype
+        assert a.tobytes() == b.tobytes()
+
+
+def test_a_hundred_data_sets_are_answered_as_by_one_index(run: Any) -> None:
+    rng = np.random.default_rng(3)
+    second_rounds = run.cluster.status().second_rounds
+    for number in range(100):
+        rows = int(rng.choice([0, 1, 33, 500, 2000]))
+        ids = rng.permutation(3 * rows + 1)[:rows]
+        shards = int(rng.integers(1, 8))
+        codes = rng.integers(0, rng.choice([2, 256]), (rows, 8), dtype=np.uint8)
+        if number % 4 == 0:  # the nearest rows are all in one shard
+            codes[cluster.HashPartition(shards).shard_of(ids) == 0] //= 128
+        one = published(run, codes, ids, shards)
+        costs = np.abs(rng.standard_normal((20, 64, 2)))
+        costs[..., 0] = 0 if number % 2 else costs[..., 0]
+        k = int(rng.choice([1, 10, 100, 300]))
+        options = {} if number % 5 else {"allow": ids[::2]}
+        assert_equal(one.search(costs, k, **options), run.cluster.search(costs, k, **options))
+        for query in costs[:5]:
+            assert_equal(one.search(query, k), run.cluster.search(query, k))
+        assert_equal(one.range_search(costs[:2], 1.0), run.cluster.range_search(costs[:2], 1.0))
+    assert run.cluster.status().second_rounds > second_rounds
+
+
+def test_holders_of_the_same_shards_are_on_different_nodes(run: Any) -> None:
+    for group in (0, 1):
+        nodes = {run.status_of(group, replica)["node"] for replica in (0, 1)}
+        assert len(nodes) == 2
+
+
+def test_another_process_connects_by_name(run: Any) -> None:
+    code = (
+        "import sys, numpy as np\n"
+        "from bitweigh import cluster\n"
+        "found = cluster.connect('test', address=sys.argv[1])\n"
+        "print(found.search(np.ones((64, 2)), 3).ids.tolist())\n"
+        "found.close()\n"
+    )
+    expected = run.cluster.search(np.ones((64, 2)), 3).ids.tolist()
+    done = subprocess.run(
+        [sys.executable, "-c", code, run.nodes.address],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.strip().splitlines()[-1] == str(expected), done.stderr
+
+
+def test_a_name_is_used_once(run: Any) -> None:
+    with pytest.raises(ValueError, match="there is a cluster 'test' already"):
+        cluster.start(run.url, "test")
+    with pytest.raises(KeyError, match="no cluster 'other'"):
+        cluster.connect("other")
+    with pytest.raises(ValueError, match="name must be letters"):
+        cluster.start(run.url, "a-b")
+
+
+def test_publishing_under_load_never_mixes_versions(run: Any) -> None:
+    rng = np.random.default_rng(5)
+    codes = rng.integers(0, 256, (3000, 8), dtype=np.uint8)
+    costs = rng.standard_normal((3, 64, 2))
+    published(run, codes, np.arange(3000), 4)
+    answers = {run.cluster.version.number: run.cluster.search(costs, 20).ids.tobytes()}
+    for _ in range(3):
+        near = cluster.open(run.url).search(costs, 20).ids
+        version = cluster.update(run.url, remove=np.unique(near[:, ::2]))
+        answers[version.number] = cluster.open(run.url).search(costs, 20).ids.tobytes()
+    seen: list[bytes] = []
+    stop = threading.Event()
+
+    def search() -> None:
+        while not stop.is_set():
+            seen.append(run.cluster.search(costs, 20).ids.tobytes())
+
+    threads = [threading.Thread(target=search) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    numbers = list(answers)
+    for number in (*numbers[1:], *numbers[::-1]):
+        time.sleep(0.3)
+        run.cluster.publish(number)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert len(seen) > 100
+    assert set(seen) <= set(answers.values())
+    assert len(set(seen)) > 2
+
+
+@pytest.mark.usefixtures("run")
+def test_the_same_shards_are_built_by_ray_tasks(tmp_path: Path) -> None:
+    codes = np.random.default_rng(8).integers(0, 256, (5000, 8), dtype=np.uint8)
+    np.save(tmp_path / "codes.npy", codes)
+    expected = cluster.build(codes, tmp_path / "a", shards=3)
+    found = cluster.build(tmp_path / "codes.npy", tmp_path / "b", shards=3, workers="ray")
+    assert found.shards == expected.shards
+
+
+def test_scaling_starts_and_stops_holders(run: Any) -> None:
+    before = run.cluster.search(np.ones((64, 2)), 5).ids
+    run.cluster.scale(1)
+    assert [len(group) for group in run.cluster.status().holders] == [1, 1]
+    assert np.array_equal(run.cluster.search(np.ones((64, 2)), 5).ids, before)
+    run.cluster.scale(2)
+    assert [len(group) for group in run.cluster.status().holders] == [2, 2]
+    assert np.array_equal(run.cluster.search(np.ones((64, 2)), 5).ids, before)
+
+
+def test_the_only_holder_of_a_shard_is_named_when_lost_and_comes_back(run: Any) -> None:
+    run.cluster.scale(1)
+    before = run.cluster.search(np.ones((64, 2)), 5).ids
+    run.kill(1, 0)
+    began = time.monotonic()
+    with pytest.raises(IncompleteError, match=r"shard 1 \([\d,]+ of [\d,]+ rows\)"):
+        run.cluster.search(np.ones((64, 2)), 5)
+    assert time.monotonic() - began < 2
+    while True:
+        found = run.cluster.search(np.ones((64, 2)), 5, partial=True)
+        if found.complete:
+            break
+        assert time.monotonic() - began < 10
+    assert np.array_equal(found.ids, before)
+    run.cluster.scale(2)
+
+
+def test_faults_are_not_seen_with_two_replicas() -> None:
+    from benchmarks.cluster.faults import FAULTS, run_faults
+
+    for name, load in run_faults(50_000).items():
+        assert load.queries > 50, name
+        assert load.errors == [], name
+        assert load.wrong == 0, name
+        assert max(load.times) < 0.5, name
+    assert len(FAULTS) == 6
