@@ -172,7 +172,7 @@ def plan(
     Raises
     ------
     FileNotFoundError
-        If there are no shards at a URL.
+        If there are no shards at a URL, or a file does not exist.
     ValueError
         If options are wrong or contradict each other.
 
@@ -209,6 +209,8 @@ def _version_at(source: Any) -> Version | None:  # noqa: ANN401
     store = open_store(source)
     if not isinstance(store, FolderStore):
         return read(store)
+    if not store.folder.exists():
+        raise FileNotFoundError(f"{source}: no such file or folder")
     return newest(store) if store.folder.is_dir() else None
 
 
