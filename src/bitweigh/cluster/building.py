@@ -125,7 +125,7 @@ def build(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     version = cluster.build(codes, folder, shards=4)
     >>> [shard.rows for shard in version.shards]
-    [26, 28, 24, 22]
+    [21, 23, 27, 29]
 
     """
     workers = as_workers(workers)
