@@ -26,7 +26,7 @@ OTHER_PYTHON = EXPERIMENTS + sorted(
 PYTHON_LAYERS = [
     {"_core", "_paper"},
     {"typing", "errors"},
-    {"_optional", "_progress", "_blas", "_forks", "_system", "_free_memory", "_checks"},
+    {"_optional", "_progress", "_wording", "_blas", "_forks", "_system", "_free_memory", "_checks"},
     {"_tables", "_disk", "_euclidean"},
     {"_results"},
     {"reference", "costs", "evaluation", "io", "hashers", "_merging"},

@@ -16,6 +16,7 @@ from bitweigh._cli.change import (
     merge_command,
     remove_command,
 )
+from bitweigh._cli.cluster import cluster_app
 from bitweigh._cli.export import export_command
 from bitweigh._cli.help import pasteable
 from bitweigh._cli.info import info_command, verify_command
@@ -44,6 +45,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name, help=pasteable(_command))(_command)
+app.add_typer(cluster_app, name="cluster")
 
 
 def _show_version(requested: bool) -> None:

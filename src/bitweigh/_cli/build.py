@@ -15,15 +15,26 @@ from bitweigh._checks import MAX_BITS
 from bitweigh._cli.errors import prefix_errors
 from bitweigh._cli.files import read_new_rows
 from bitweigh._cli.folders import add_rows
-from bitweigh._cli.options import Columns, IdColumn, IdsFile, Member, check_bands, parse_bytes
+from bitweigh._cli.options import (
+    SPEED,
+    BandBits,
+    Bands,
+    BitOrderOption,
+    Columns,
+    IdColumn,
+    IdsFile,
+    Layout,
+    Member,
+    MemoryLimit,
+    check_bands,
+    parse_bytes,
+)
 from bitweigh._cli.output import Json, counted, report
-from bitweigh._core import max_band_bits
 from bitweigh._disk.folders import locked_folder
 from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
 from bitweigh._system import MAX_THREADS
 from bitweigh.typing import (
-    BitOrder,
     HasherName,
     Ids,
     Metric,
@@ -35,7 +46,7 @@ from bitweigh.typing import (
 __all__ = ["build_command"]
 
 _BUILD_MEMORY = 1 << 30
-_CODES, _VECTORS, _SEARCH = "Codes", "Vectors", "Speed and memory (answers stay the same)"
+_VECTORS = "Vectors"
 
 
 def build_command(
@@ -71,10 +82,7 @@ def build_command(
         bool, typer.Option("--overwrite", help="Replace the index in FOLDER.")
     ] = False,
     as_json: Json = False,
-    bitorder: Annotated[
-        BitOrder,
-        typer.Option(help="Order of the bits in a byte.", rich_help_panel=_CODES),
-    ] = "big",
+    bitorder: BitOrderOption = "big",
     hasher: Annotated[
         HasherName | None,
         typer.Option(help="How vectors become codes (default: itq).", rich_help_panel=_VECTORS),
@@ -103,52 +111,17 @@ def build_command(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Random seed.", rich_help_panel=_VECTORS)
     ] = 0,
-    bands: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=MAX_BITS,
-            help="Sorted copies of the codes, which take memory and may make searches faster; 0 "
-            "for none (default: as many as make them faster, at most 16).",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None,
-    band_bits: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=max_band_bits,
-            help="Bits that each copy is sorted by (default: chosen from the number of codes).",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None,
-    memory_limit: Annotated[
-        int | None,
-        typer.Option(
-            metavar="BYTES",
-            parser=parse_bytes,
-            help="Memory that the index may use, such as 800M, 4G or 4GiB; fewer bands are built "
-            "if more would not fit.",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None,
-    layout: Annotated[
-        RowLayout | None,
-        typer.Option(
-            help="How to store codes: plain, or lean, which takes less memory (default: lean for "
-            "16,777,216 codes or more of at most 64 bits).",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None,
+    bands: Bands = None,
+    band_bits: BandBits = None,
+    memory_limit: MemoryLimit = None,
+    layout: Layout = None,
     build_memory: Annotated[
         int | None,
         typer.Option(
             metavar="BYTES",
             parser=parse_bytes,
             help="Memory for building an index of codes, such as 512M or 2G (default: 1G).",
-            rich_help_panel=_SEARCH,
+            rich_help_panel=SPEED,
         ),
     ] = None,
     threads: Annotated[
@@ -158,7 +131,7 @@ def build_command(
             min=1,
             max=MAX_THREADS,
             help="Threads for building an index of codes (default: all CPUs).",
-            rich_help_panel=_SEARCH,
+            rich_help_panel=SPEED,
         ),
     ] = None,
 ) -> None:

@@ -17,7 +17,7 @@ from bitweigh._streaming.batches import BuildRequest, Built, build_index
 from bitweigh._streaming.sources import STREAMED_ENDINGS, ArraySource, RowSource, as_source
 from bitweigh.typing import BitOrder, RowLayout
 
-__all__ = ["CodeFiles", "CodeOptions", "build_codes"]
+__all__ = ["CodeFiles", "CodeOptions", "build_codes", "checked_bits"]
 
 # Rows inspected to tell packed codes from unpacked bits.
 _ROWS_INSPECTED = 1000
@@ -51,10 +51,7 @@ def build_codes(files: CodeFiles, out: Path, options: CodeOptions, overwrite: bo
     name = files.paths[0]
     with prefix_errors(name):
         source = _source_of(files)
-        first = _first_rows(source)
-    check_codes(name, first, options.bits)
-    n_bits = _guess_bits(name, first) if options.bits is None else options.bits
-    check_bands(options.bands, n_bits)
+    n_bits = checked_bits(name, source, options.bits, options.bands)
     empty = Index(
         n_bits,
         bands=options.bands,
@@ -72,6 +69,16 @@ def build_codes(files: CodeFiles, out: Path, options: CodeOptions, overwrite: bo
             progress=None,
             overwrite=overwrite,
         )
+
+
+def checked_bits(path: Path, source: RowSource, bits: int | None, bands: int | None) -> int:
+    """The bits of codes; raises if the first rows are no codes, or have too few bits for bands."""
+    with prefix_errors(path):
+        first = _first_rows(source)
+    check_codes(path, first, bits)
+    n_bits = _guess_bits(path, first) if bits is None else bits
+    check_bands(bands, n_bits)
+    return n_bits
 
 
 def _source_of(files: CodeFiles) -> RowSource:

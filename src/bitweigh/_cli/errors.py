@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +24,15 @@ T = TypeVar("T")
 # Exceptions that the library and the readers raise for wrong input; anything else is a bug.
 _EXPECTED = (ImportError, KeyError, MemoryError, OSError, TypeError, ValueError)
 # Messages of the library name its arguments; here they are options.
-_OPTIONS = {"member=": "--member", "columns=": "--column"}
+_OPTIONS = {
+    "member=": "--member",
+    "columns=": "--column",
+    "nodes=": "--nodes",
+    "memory=": "--memory",
+    "overwrite=True": "--overwrite",
+    "on_duplicate='replace'": "--replace",
+    "on_missing='ignore'": "--ignore-missing",
+}
 
 
 class OneLineErrors(PlainHelp):
@@ -92,7 +101,7 @@ def _line_of(error: Exception) -> str | None:
     else:
         text = str(error) or type(error).__name__
     for argument, option in _OPTIONS.items():
-        text = text.replace(argument, option)
+        text = re.sub(rf"\b{argument}", option, text)
     return " ".join(text.split())
 
 

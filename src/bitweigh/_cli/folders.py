@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -17,9 +17,14 @@ from bitweigh._progress import ProgressBar
 from bitweigh._storage import FolderKind, folder_kind
 from bitweigh.typing import Ids
 
+if TYPE_CHECKING:
+    from bitweigh.cluster import Shards
+
 __all__ = [
     "AnyIndex",
+    "AnySearched",
     "AnyStored",
+    "CodeIndex",
     "RowKind",
     "add_rows",
     "changing",
@@ -34,6 +39,9 @@ __all__ = [
 ]
 
 AnyIndex: TypeAlias = Index | VectorIndex
+CodeIndex: TypeAlias = "Index | Shards"
+"""An index of codes, which may be that of many shards."""
+AnySearched: TypeAlias = "CodeIndex | VectorIndex"
 AnyStored: TypeAlias = AnyIndex | BinaryEmbeddings
 RowKind: TypeAlias = Literal["code", "vector"]
 """The kind of rows of an index."""
@@ -110,9 +118,9 @@ def _need_folder(folder: Path) -> None:
         raise NotADirectoryError(f"{folder} is a file; an index is a folder: give its name")
 
 
-def kind_of(index: AnyIndex) -> RowKind:
+def kind_of(index: AnySearched) -> RowKind:
     """The kind of rows of an index."""
-    return "code" if isinstance(index, Index) else "vector"
+    return "vector" if isinstance(index, VectorIndex) else "code"
 
 
 def codes_in(index: AnyStored) -> Index:
@@ -120,9 +128,9 @@ def codes_in(index: AnyStored) -> Index:
     return index if isinstance(index, Index) else index.index
 
 
-def stored_rows(index: AnyIndex, ids: Ids) -> NDArray[Any]:
+def stored_rows(index: AnySearched, ids: Ids) -> NDArray[Any]:
     """Codes or vectors by id, as the index stores them."""
-    return index.codes_of(ids) if isinstance(index, Index) else index.vectors_of(ids)
+    return index.vectors_of(ids) if isinstance(index, VectorIndex) else index.codes_of(ids)
 
 
 def stored_parts(index: AnyIndex, ids: Ids) -> Iterator[tuple[Ids, NDArray[Any]]]:

@@ -10,9 +10,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from bitweigh import Index, RangeResult, SearchResult, costs
+from bitweigh import RangeResult, SearchResult, VectorIndex, costs
 from bitweigh._cli.files import check_codes
-from bitweigh._cli.folders import AnyIndex
+from bitweigh._cli.folders import AnySearched, CodeIndex
 from bitweigh._results import others
 from bitweigh.typing import Ids
 
@@ -73,7 +73,7 @@ class CodeQueries:
         """Whether none of the options is set."""
         return not (self.are_costs or self.hamming or self.weights is not None)
 
-    def costs(self, index: Index, rows: NDArray[Any]) -> NDArray[Any]:
+    def costs(self, index: CodeIndex, rows: NDArray[Any]) -> NDArray[Any]:
         """Costs (nq, n_bits, 2) for rows that are codes, floats with a number per bit, or costs."""
         n_bits, bitorder = index.n_bits, index.bitorder
         is_float = rows.dtype.kind == "f"
@@ -93,13 +93,13 @@ class CodeQueries:
 
 
 def neighbours(
-    index: AnyIndex, codes: CodeQueries, options: Options
+    index: AnySearched, codes: CodeQueries, options: Options
 ) -> Callable[[NDArray[Any], Ids | None], Answer]:
     """A function that searches for query rows; with their ids, rows are not their own neighbours.
 
     Raises for options that do not apply to the index.
     """
-    if not isinstance(index, Index):
+    if isinstance(index, VectorIndex):
         if not codes.is_default:
             raise typer.BadParameter(
                 "--costs, --weights and --hamming are for indexes of codes; this one has vectors"
@@ -127,20 +127,20 @@ def neighbours(
 
 
 def _nearest(
-    index: AnyIndex, codes: CodeQueries, options: Options, rows: NDArray[Any], k: int
+    index: AnySearched, codes: CodeQueries, options: Options, rows: NDArray[Any], k: int
 ) -> SearchResult:
-    if isinstance(index, Index):
+    if isinstance(index, VectorIndex):
         return index.search(
-            codes.costs(index, rows),
+            rows,
             k,
+            rerank_from=None if options.candidates is None else max(options.candidates, k),
             threads=options.threads,
             allow=options.allow,
             deny=options.deny,
         )
     return index.search(
-        rows,
+        codes.costs(index, rows),
         k,
-        rerank_from=None if options.candidates is None else max(options.candidates, k),
         threads=options.threads,
         allow=options.allow,
         deny=options.deny,
@@ -148,9 +148,9 @@ def _nearest(
 
 
 def _within(
-    index: AnyIndex, codes: CodeQueries, options: Options, rows: NDArray[Any], radius: float
+    index: AnySearched, codes: CodeQueries, options: Options, rows: NDArray[Any], radius: float
 ) -> RangeResult:
-    queries = codes.costs(index, rows) if isinstance(index, Index) else rows
+    queries = rows if isinstance(index, VectorIndex) else codes.costs(index, rows)
     return index.range_search(
         queries,
         radius,

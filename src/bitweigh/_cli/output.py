@@ -8,6 +8,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from bitweigh._wording import counted, readable_bytes
+
 __all__ = ["Json", "counted", "readable_bytes", "report"]
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
@@ -16,23 +18,3 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for s
 def report(text: str, facts: Mapping[str, object], as_json: bool) -> None:
     """Print the facts as JSON, or the text."""
     typer.echo(json.dumps(facts) if as_json else text)
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: 1 code, 1,000 codes."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun[:-1] + 'ies' if noun.endswith('y') else noun + 's'}"
-
-
-def readable_bytes(count: int) -> str:
-    """A size for people, in powers of 1000: 999 bytes, 1.5 kB, 20.0 MB."""
-    if count < 1000:
-        return counted(count, "byte")
-    size = float(count)
-    for unit in ("kB", "MB", "GB"):
-        size /= 1000
-        # Sizes that would round to 1000.0 get the next unit.
-        if size < 999.95:
-            return f"{size:.1f} {unit}"
-    return f"{size / 1000:,.1f} TB"

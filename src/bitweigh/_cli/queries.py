@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh import Index
+from bitweigh import VectorIndex
 from bitweigh._checks import as_ids
 from bitweigh._cli.files import check_count, read_ids, read_rows
-from bitweigh._cli.folders import AnyIndex, kind_of, stored_rows
+from bitweigh._cli.folders import AnySearched, kind_of, stored_rows
 from bitweigh.typing import Ids
 
 __all__ = ["Queries", "queries_by_id", "read_queries"]
@@ -39,7 +39,7 @@ class Queries:
 
 def read_queries(
     source: str,
-    index: AnyIndex,
+    index: AnySearched,
     *,
     columns: Sequence[str] | None = None,
     id_column: str | None = None,
@@ -73,21 +73,21 @@ def read_queries(
     return Queries(rows, names, where)
 
 
-def queries_by_id(folder: Path, index: AnyIndex, ids: Sequence[int]) -> Queries:
-    """Rows of the index as queries, named by their ids."""
-    if not isinstance(index, Index) and index.rerank is None:
+def queries_by_id(name: str, index: AnySearched, ids: Sequence[int]) -> Queries:
+    """Rows of the index of this name as queries, named by their ids."""
+    if isinstance(index, VectorIndex) and index.rerank is None:
         raise ValueError(
-            f"{folder} keeps no vectors to look up by --id; give QUERIES, or build with --rerank"
+            f"{name} keeps no vectors to look up by --id; give QUERIES, or build with --rerank"
         )
     row_ids = as_ids(ids)
     try:
         rows = stored_rows(index, row_ids)
     except KeyError as error:
-        raise ValueError(f"{folder} has no id {error}: give --id an id of the index") from None
+        raise ValueError(f"{name} has no id {error}: give --id an id of the index") from None
     return Queries(rows, row_ids, "--id", stored=True)
 
 
-def _from_stdin(index: AnyIndex) -> NDArray[Any]:
+def _from_stdin(index: AnySearched) -> NDArray[Any]:
     """An npy file, or text with a query per line: numbers or, for an index of codes, hex codes."""
     data = sys.stdin.buffer.read()
     if data.startswith(_NPY_MAGIC):
@@ -111,7 +111,7 @@ def _from_stdin(index: AnyIndex) -> NDArray[Any]:
     ]
     if not lines:
         raise ValueError("stdin: there are no queries; give one per line, or an npy file")
-    if isinstance(index, Index) and len(lines[0][1]) == 1:
+    if not isinstance(index, VectorIndex) and len(lines[0][1]) == 1:
         return _hex_codes(lines, (index.n_bits + 7) // 8)
     return _numbers(lines)
 

@@ -20,6 +20,7 @@ __all__ = [
     "LayoutChoice",
     "LayoutReason",
     "choose_row_layout",
+    "lean_bytes",
     "lean_width",
     "why_this_layout",
 ]
@@ -129,7 +130,7 @@ def _lean_bands(rows: int | None, n_bits: int, options: BandOptions) -> int:
     bands = options.bands if options.bands is not None else _usual_bands(rows, n_bits)
     if options.memory_limit is None or rows is None:
         return bands
-    while bands and _lean_bytes(rows, n_bits, bands, options.band_bits) > options.memory_limit:
+    while bands and lean_bytes(rows, n_bits, bands, options.band_bits) > options.memory_limit:
         bands -= 1
     return bands
 
@@ -140,7 +141,7 @@ def _usual_bands(rows: int | None, n_bits: int) -> int:
     return 1 if n_bits <= one_band_bits else _MAX_LEAN_BANDS
 
 
-def _lean_bytes(rows: int, n_bits: int, bands: int, band_bits: int | None) -> int:
+def lean_bytes(rows: int, n_bits: int, bands: int, band_bits: int | None) -> int:
     """Bytes of lean rows with all of their bands."""
     return bands * _band_bytes(rows, n_bits, lean_width(rows, n_bits, bands, band_bits))
 

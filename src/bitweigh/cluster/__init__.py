@@ -2,7 +2,7 @@
 
 `build` writes shards and publishes them as a version, `update` and `reshard` publish others. `open`
 opens all shards of a version in this process; `start` has processes on a Ray cluster hold them.
-docs/cluster.md explains.
+`plan` says what codes take on one machine and on several. docs/cluster.md explains.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from bitweigh.cluster.errors import (
 from bitweigh.cluster.keeping import Vacuumed, vacuum, verify
 from bitweigh.cluster.opening import open_shards, versions
 from bitweigh.cluster.partition import HashPartition, RangePartition
+from bitweigh.cluster.planning import Plan, plan
 from bitweigh.cluster.serving.client import Cluster, ClusterStatus, PartialResult
 from bitweigh.cluster.serving.on_ray import connect, start
 from bitweigh.cluster.serving.replicas import Patience
@@ -37,6 +38,7 @@ __all__ = [
     "OverloadedError",
     "PartialResult",
     "Patience",
+    "Plan",
     "PublishConflictError",
     "RangePartition",
     "ShardExplanation",
@@ -49,6 +51,7 @@ __all__ = [
     "build",
     "connect",
     "open",
+    "plan",
     "reshard",
     "start",
     "update",

@@ -39,12 +39,12 @@ from bitweigh.cluster.tasks import Workers, as_workers, run_tasks
 from bitweigh.cluster.version import ShardOptions, StoredShard, Version
 from bitweigh.typing import BitOrder, Ids, OnDuplicate, OnMissing, RowLayout
 
-__all__ = ["build", "reshard", "update"]
+__all__ = ["ROWS_PER_SHARD", "as_partition", "build", "reshard", "rows_from", "update"]
 
 PathLike = str | os.PathLike[str]
 
-# Rows of a shard by default.
-_ROWS_PER_SHARD = 20_000_000
+ROWS_PER_SHARD = 20_000_000
+"""About as many as a shard has by default."""
 # Bytes of rows that a task sorts; it has them in memory twice.
 _PIECE_BYTES = 1 << 26
 
@@ -57,7 +57,7 @@ def build(
     ids: Any = None,  # noqa: ANN401 checked by `as_source` and `as_ids`
     n_bits: int | None = None,
     bitorder: BitOrder | None = None,
-    rows_per_shard: int = _ROWS_PER_SHARD,
+    rows_per_shard: int = ROWS_PER_SHARD,
     shards: int | None = None,
     ranges: Sequence[int] | None = None,
     bands: int | None = None,
@@ -125,14 +125,14 @@ def build(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     version = cluster.build(codes, folder, shards=4)
     >>> [shard.rows for shard in version.shards]
-    [26, 28, 24, 22]
+    [21, 23, 27, 29]
 
     """
     workers = as_workers(workers)
-    rows = _rows_from(source, codes, ids)
+    rows = rows_from(source, codes, ids)
     bits, order = code_format(rows, None, n_bits, bitorder)
     options = ShardOptions(bands, band_bits, memory_limit, layout)
-    partition = _partition(rows.rows, rows_per_shard, shards, ranges)
+    partition = as_partition(rows.rows, rows_per_shard, shards, ranges)
     store = open_store(url)
     parent = newest(store)
     if parent is not None and not overwrite:
@@ -214,7 +214,7 @@ def update(
     parent = read(store)
     made = Layout(parent.n_bits, parent.bitorder, parent.partition, parent.options)
     removed = np.unique(as_ids([] if remove is None else remove))
-    rows = None if add is None else _rows_from(add, codes, ids)
+    rows = None if add is None else rows_from(add, codes, ids)
     total = 0 if rows is None else 2 * rows.rows
     with _staging(store) as name, ProgressBar("updating", total, shown=progress) as bar:
         pieces = []
@@ -281,7 +281,7 @@ def reshard(
         raise ValueError("give shards= or ranges=")
     store = open_store(url)
     parent = read(store)
-    partition = _partition(parent.rows, 1, shards, ranges)
+    partition = as_partition(parent.rows, 1, shards, ranges)
     made = Layout(parent.n_bits, parent.bitorder, partition, parent.options)
     with _staging(store) as name, ProgressBar("resharding", 2 * parent.rows, shown=progress) as bar:
         tasks = [
@@ -294,7 +294,7 @@ def reshard(
         return _published(store, parent, made, parent.next_id, stored)
 
 
-def _rows_from(source: Any, codes: str | None, ids: Any) -> RowSource:  # noqa: ANN401
+def rows_from(source: Any, codes: str | None, ids: Any) -> RowSource:  # noqa: ANN401
     """The rows that a caller means, readable in any order."""
     if isinstance(source, str | os.PathLike) or (
         isinstance(source, list | tuple) and all(isinstance(p, str | os.PathLike) for p in source)
@@ -317,9 +317,10 @@ def _is_parquet(path: PathLike) -> bool:
     return found.suffix.lower() == ".parquet"
 
 
-def _partition(
+def as_partition(
     rows: int, rows_per_shard: object, shards: object, ranges: Sequence[int] | None
 ) -> Partition:
+    """The partition of so many rows that a caller means."""
     if ranges is not None:
         if shards is not None:
             raise ValueError("give shards= or ranges=, not both")
