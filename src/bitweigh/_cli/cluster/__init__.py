@@ -13,6 +13,14 @@ from bitweigh._cli.cluster.changing import build_command, reshard_command, updat
 from bitweigh._cli.cluster.keeping import vacuum_command, verify_command, versions_command
 from bitweigh._cli.cluster.planning import plan_command
 from bitweigh._cli.cluster.searching import search_command
+from bitweigh._cli.cluster.serving import (
+    publish_command,
+    rollback_command,
+    scale_command,
+    start_command,
+    status_command,
+    stop_command,
+)
 from bitweigh._cli.help import PlainHelp, pasteable
 
 __all__ = ["cluster_app"]
@@ -31,6 +39,12 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "versions": versions_command,
     "verify": verify_command,
     "vacuum": vacuum_command,
+    "start": start_command,
+    "status": status_command,
+    "publish": publish_command,
+    "rollback": rollback_command,
+    "scale": scale_command,
+    "stop": stop_command,
 }
 for _name, _command in _COMMANDS.items():
     cluster_app.command(_name, help=pasteable(_command))(_command)

@@ -75,11 +75,11 @@ WorkerCount: TypeAlias = Annotated[
 @contextmanager
 def naming(url: str) -> Iterator[None]:
     """Turn errors of shards and of object stores into those that are told in one line."""
-    from bitweigh.cluster import PublishConflictError
+    from bitweigh.cluster import ControlPlaneError, IncompleteError, PublishConflictError
 
     try:
         yield
-    except PublishConflictError as error:
+    except (ControlPlaneError, IncompleteError, PublishConflictError) as error:
         raise ValueError(f"{url}: {error}") from error
     except KeyError as error:
         raise ValueError(f"{url}: {error.args[0]}") from error

@@ -329,6 +329,10 @@ class Cluster(AsOneIndex):
             coordinator.second_rounds,
         )
 
+    def check(self) -> tuple[Missing, ...]:
+        """Ask all shards for something; returns those that do not answer."""
+        return self.search(np.zeros((self.n_bits, 2)), 1, partial=True).missing
+
     def publish(self, version: int | None = None) -> int:
         """Serve another version, by default the newest; returns its number.
 

@@ -33,6 +33,7 @@ from bitweigh.cluster.version import Version
 __all__ = ["connect", "start"]
 
 NAMESPACE = "bitweigh"
+_MIN_RAY = (2, 60)
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 # Above this many bytes, an argument for several holders is put into Ray's store once.
 _PUT_BYTES = 100_000
@@ -89,6 +90,12 @@ def start(
     CorruptFileError, FileNotFoundError
         If a shard cannot be opened; nothing stays.
 
+    Examples
+    --------
+    >>> from bitweigh import cluster
+    >>> wiki = cluster.start("s3://indexes/wiki", "wiki", replicas=2)  # doctest: +SKIP
+    >>> distances, ids = wiki.search(costs, k=10)  # doctest: +SKIP
+
     """
     ray = _connected(address)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -142,6 +149,12 @@ def connect(
     ------
     KeyError
         If there is no such cluster.
+
+    Examples
+    --------
+    >>> from bitweigh import cluster
+    >>> wiki = cluster.connect("wiki", address="auto")  # doctest: +SKIP
+    >>> print(wiki.status())  # doctest: +SKIP
 
     """
     ray = _connected(address)
@@ -359,6 +372,9 @@ class _RayDirectory:
 
 def _connected(address: str | None) -> Any:  # noqa: ANN401 the module
     ray: Any = optional("ray", "cluster")
+    if tuple(map(int, re.findall(r"\d+", ray.__version__)[:2])) < _MIN_RAY:
+        # Older ones let everybody in who reaches their ports, unless told otherwise.
+        raise ImportError(f"this needs Ray 2.60 or later, got {ray.__version__}")
     if not ray.is_initialized():
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
     return ray
