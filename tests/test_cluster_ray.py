@@ -33,7 +33,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Any]:
-    from benchmarks.cluster.ray_cluster import served, some_codes
+    from benchmarks.cluster.codes import some_codes
+    from benchmarks.cluster.ray_cluster import served
 
     with served(some_codes(20_000)) as started:
         yield started

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cluster.ray_cluster import some_codes
+from benchmarks.cluster.codes import some_codes
 from bitweigh import cluster
 
 __all__ = ["measure_builds"]

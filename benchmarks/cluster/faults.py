@@ -16,7 +16,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cluster.ray_cluster import Served, served, some_codes, some_costs
+from benchmarks.cluster.codes import some_codes, some_costs
+from benchmarks.cluster.ray_cluster import Served, served
 from bitweigh import Index
 from bitweigh.cluster import Cluster
 

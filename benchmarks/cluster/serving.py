@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cluster.ray_cluster import served, some_codes, some_costs
+from benchmarks.cluster.codes import some_codes, some_costs
+from benchmarks.cluster.ray_cluster import served
 from bitweigh import Index
 from bitweigh.cluster import Cluster
 
