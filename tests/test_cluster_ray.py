@@ -189,3 +189,14 @@ def test_faults_are_not_seen_with_two_replicas() -> None:
         assert load.wrong == 0, name
         assert max(load.times) < 0.5, name
     assert len(FAULTS) == 6
+
+
+def test_a_link_that_is_cut_is_not_seen_with_two_replicas() -> None:
+    from benchmarks.cluster.networks import can_make_networks, run_cut
+
+    if not can_make_networks():
+        pytest.skip("needs root, and `ip netns`")
+    seen = run_cut(15)
+    assert seen.queries > 100
+    assert (seen.errors, seen.wrong) == (0, 0)
+    assert seen.worst < 0.5

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.cluster exact|builds|serve|faults`: shards and clusters."""
+"""`python -m benchmarks.cluster exact|builds|serve|faults|cut`: shards and clusters."""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ def _parser() -> argparse.ArgumentParser:
     faults = commands.add_parser("faults", help="faults under queries without pause")
     faults.add_argument("--rows", type=float, default=4e5)
     faults.set_defaults(run=_faults)
+    cut = commands.add_parser("cut", help="a link that is cut under queries; needs root")
+    cut.add_argument("--seconds", type=float, default=45.0)
+    cut.set_defaults(run=_cut)
     return parser
 
 
@@ -66,6 +69,14 @@ def _faults(arguments: argparse.Namespace) -> bool:
 
     loads = run_faults(int(arguments.rows)).values()
     return not any(load.errors or load.wrong or max(load.times) > 0.5 for load in loads)
+
+
+def _cut(arguments: argparse.Namespace) -> bool:
+    from benchmarks.cluster.networks import run_cut
+
+    saw = run_cut(arguments.seconds)
+    print(f"link cut for {arguments.seconds:g} s: {saw}")
+    return not (saw.errors or saw.wrong or saw.worst > 0.5)
 
 
 if __name__ == "__main__":
