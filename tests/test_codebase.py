@@ -53,7 +53,7 @@ PYTHON_LAYERS = [
 EXPERIMENT_LAYERS = [
     {"arguments", "hardware", "plots"},
     {"datasets"},
-    {"reproduce", "demo"},
+    {"reproduce", "demo", "simulation"},
     {"commands"},
 ]
 CPP_LAYERS = [
