@@ -145,7 +145,6 @@ class _Simulation:
     def _pump(self) -> None:
         while self.queue and self.under_way < 2:
             self.under_way += 1
-            self.batches += 1
             n = min(len(self.queue), self.setting.max_batch)
             batch = _Batch([self.queue.popleft() for _ in range(n)], self.setting.groups)
             self._on_cpu(self.costs.batch)
@@ -205,6 +204,7 @@ class _Simulation:
             self._at(done, lambda: self._merged(batch))
 
     def _merged(self, batch: _Batch) -> None:
+        self.batches += 1
         self.latencies += [self.now - born for born in batch.born]
         self.under_way -= 1
         for _ in batch.born:
