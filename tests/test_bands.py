@@ -30,6 +30,11 @@ def filled(n: int, n_bits: int = 64, **options: Any) -> bitweigh.Index:
     return index
 
 
+def test_a_directory_takes_little_memory_unless_longer_keys_are_asked_for() -> None:
+    assert BandOptions().shape(10**8, 32) == (1, 24)
+    assert BandOptions(band_bits=27).shape(10**8, 32) == (1, 27)
+
+
 @given(
     st.integers(1, 2**40),
     st.integers(1, 8192),

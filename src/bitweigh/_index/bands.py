@@ -55,6 +55,10 @@ MAX_SPREAD_BITS = 2048
 # Default limits on the memory of bands: copies of the codes, and a share of free memory.
 MAX_COPIES = 16
 FREE_SHARE = 0.5
+# Longer keys are for those who ask for them: their directories take memory and save no time. 100 M
+# codes of 32 bits take 12.7 bytes each with a key of 24 bits, 17.4 with one of 27, and a search takes
+# as long.
+MAX_USUAL_BITS = 24
 # Bytes of a row number.
 ROW_BYTES = 4
 # Fewer rows are sorted in less time than a thread takes to start.
@@ -119,7 +123,7 @@ class BandOptions:
         does not help.
         """
         spread = round(log2(max(n, 2)))
-        max_width = min(n_bits, _core.max_band_bits)
+        max_width = min(n_bits, _core.max_band_bits if self.band_bits else MAX_USUAL_BITS)
         usual = min(max_width, max(4, spread - (4 if n_bits <= 4 * spread else 2)))
         if self.bands is not None:
             count = min(n_bits, self.bands)

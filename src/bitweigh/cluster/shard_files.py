@@ -40,14 +40,16 @@ def write_shard(
 ) -> StoredShard:
     """Write the shard of these rows, in any order, to a folder that does not exist yet.
 
+    The arrays are sorted in place: a second copy of them would be all the memory that is allowed.
     Raises ValueError if an id occurs twice.
     """
-    order = np.argsort(ids, kind="stable")
-    ids = ids[order]
-    if (ids[1:] == ids[:-1]).any():
-        raise _repeated_error(ids)
-    codes = codes[order]
-    del order
+    if (ids[1:] <= ids[:-1]).any():
+        order = np.argsort(ids, kind="stable")
+        ids[:] = ids[order]
+        if (ids[1:] == ids[:-1]).any():
+            raise _repeated_error(ids)
+        codes[:] = codes[order]
+        del order
     bands = options.band_options()
     choice = choose_row_layout(len(ids), n_bits, bands, options.layout)
     if choice.layout == "lean" and len(ids):
