@@ -267,7 +267,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("plan", "--rows", "5"), "--rows goes with --bits"),
     (("plan", "shards", "--bits", "32"), "options already: give --nodes and --memory only"),
     (("plan", "shards", "--nodes", "9"), "nodes must be from 1 to 3, got 9"),
-    (("start",), "No such command 'start'"),
+    (("start",), "Missing argument 'URL'"),
 ]
 
 

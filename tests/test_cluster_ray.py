@@ -5,6 +5,7 @@ One cluster serves all tests of a group. What a test breaks it mends, or it come
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -101,6 +102,29 @@ def test_another_process_connects_by_name(run: Any) -> None:
         check=False,
     )
     assert done.stdout.strip().splitlines()[-1] == str(expected), done.stderr
+
+
+def test_the_command_line_speaks_to_a_cluster(run: Any) -> None:
+    def said(*arguments: str) -> dict[str, Any]:
+        command = [sys.executable, "-m", "bitweigh", "cluster", *arguments]
+        done = subprocess.run(
+            [*command, "--address", run.nodes.address, "--json"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        return found
+
+    status = said("status", "test")
+    assert status["rows"] == len(run.cluster)
+    assert [len(group) for group in status["holders"]] == [2, 2]
+    assert status["missing"] == []
+    assert said("publish", "test")["version"] == run.cluster.version.number
+    started = said("start", str(run.url), "--name", "second", "--groups", "1")
+    assert started["holders"] == [[["bitweigh-second-0-0", "open"]]]
+    assert said("stop", "second") == {"name": "second", "stopped": True}
 
 
 def test_a_name_is_used_once(run: Any) -> None:
