@@ -17,6 +17,7 @@ from ray.cluster_utils import Cluster as Nodes
 
 from bitweigh import cluster
 from bitweigh.cluster.serving.on_ray import NAMESPACE
+from bitweigh.typing import BitOrder
 
 __all__ = ["Served", "served"]
 
@@ -58,6 +59,7 @@ def served(
     replicas: int = 2,
     nodes: int = 2,
     name: str = "test",
+    bitorder: BitOrder = "big",
 ) -> Iterator[Served]:
     """Serve codes, whose ids are their row numbers, on so many nodes beside the head."""
     started = Nodes(initialize_head=True, head_node_args={"num_cpus": 0})
@@ -67,7 +69,7 @@ def served(
         ray.init(address=started.address, namespace=NAMESPACE, log_to_driver=False)
         with tempfile.TemporaryDirectory(prefix="bitweigh-cluster-") as folder:
             url = Path(folder) / "shards"
-            cluster.build(codes, url, shards=shards)
+            cluster.build(codes, url, shards=shards, bitorder=bitorder)
             found = cluster.start(url, name, groups=groups, replicas=replicas)
             try:
                 yield Served(started, url, found, name)

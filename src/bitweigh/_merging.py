@@ -126,14 +126,31 @@ def _merged_nearest(
 
 def first_of(distances: NDArray[np.float64], ids: Ids, k: int) -> tuple[NDArray[np.float64], Ids]:
     """The first k of each row (nq, m) by (distance, id), padded to (nq, k)."""
-    # Padding last: also behind the NaN that a damaged vector has.
-    order = np.lexsort((ids, distances, ids < 0), axis=-1)[:, :k]
+    order = _order_without_ties(distances, k)
+    if order is None:
+        # Padding last: also behind the NaN that a damaged vector has.
+        order = np.lexsort((ids, distances, ids < 0), axis=-1)[:, :k]
     first_distances = np.full((len(ids), k), np.inf)
     first_ids = np.full((len(ids), k), -1, dtype=np.int64)
     kept = order.shape[1]
     first_distances[:, :kept] = np.take_along_axis(distances, order, axis=1)
     first_ids[:, :kept] = np.take_along_axis(ids, order, axis=1)
     return first_distances, first_ids
+
+
+def _order_without_ties(distances: NDArray[np.float64], k: int) -> NDArray[np.int64] | None:
+    """The order of the first k, by distance alone; None if that does not decide.
+
+    A stable sort merges runs that are sorted already, such as the results of several shards, in a
+    fraction of the time that sorting by two keys takes.
+    """
+    order = np.argsort(distances, axis=1, kind="stable")[:, : k + 1]
+    nearest = np.take_along_axis(distances, order, axis=1)
+    # Padding is at +inf, and real distances are finite, so it comes last without being asked to.
+    tied = (nearest[:, 1:] == nearest[:, :-1]) & (nearest[:, 1:] < np.inf)
+    if tied.any() or np.isnan(distances).any():
+        return None
+    return order[:, :k]
 
 
 def _merged_ranges(parts: list[RangeResult]) -> RangeResult:

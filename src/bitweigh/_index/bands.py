@@ -56,8 +56,8 @@ MAX_SPREAD_BITS = 2048
 MAX_COPIES = 16
 FREE_SHARE = 0.5
 # Longer keys are for those who ask for them: their directories take memory and save no time. 100 M
-# codes of 32 bits take 12.7 bytes each with a key of 24 bits, 17.4 with one of 27, and a search takes
-# as long.
+# codes of 32 bits take 12.7 bytes each with a key of 24 bits, and 17.4 with one of 27; a search
+# takes as long.
 MAX_USUAL_BITS = 24
 # Bytes of a row number.
 ROW_BYTES = 4

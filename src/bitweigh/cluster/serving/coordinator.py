@@ -115,6 +115,7 @@ class Coordinator:
         self._waiting: deque[Wanted] = deque()
         self._queued = 0
         self._queued_bytes = 0
+        self._woken = False
         self._lock = threading.Lock()
         self._under_way = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -170,7 +171,10 @@ class Coordinator:
                 raise OverloadedError(max(0.01, self._queued * self._seconds_per_query))
             self._queued += nq
             self._queued_bytes += n_bytes
-        self._loop.call_soon_threadsafe(self._enqueue, wanted)
+            self._waiting.append(wanted)
+            wake, self._woken = not self._woken, True
+        if wake:  # else the event loop is about to look anyway
+            self._loop.call_soon_threadsafe(self._look)
         return wanted.future
 
     def begin(self, work: Awaitable[Any]) -> Future[Any]:
@@ -272,8 +276,9 @@ class Coordinator:
             raise VersionGoneError(wanted.pinned)
         return state
 
-    def _enqueue(self, wanted: Wanted) -> None:
-        self._waiting.append(wanted)
+    def _look(self) -> None:
+        with self._lock:
+            self._woken = False
         self._pump()
 
     def _pump(self) -> None:

@@ -176,6 +176,9 @@ class HolderActor(Holder):
     def __init__(self, url: str, name: str, group: int, groups: int) -> None:
         """Open the versions that are served now."""
         desired = Desired.read(open_store(url), name)
+        if desired is not None:
+            # Ray has reserved so many CPUs; other holders of the node have the others.
+            os.environ["BITWEIGH_THREADS"] = str(desired.threads)
         super().__init__(url, group, groups, [] if desired is None else desired.versions)
 
     def status(self) -> dict[str, Any]:
