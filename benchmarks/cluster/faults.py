@@ -112,7 +112,7 @@ def _kill_node(run: Served) -> None:
 
 def _add_node(run: Served) -> None:
     run.nodes.add_node(num_cpus=4)
-    time.sleep(8)
+    time.sleep(10)
 
 
 def _kill_gcs(run: Served) -> None:
@@ -146,7 +146,8 @@ def run_faults(rows: int = 200_000, names: list[str] | None = None) -> dict[str,
                 time.sleep(0.5)
                 fault(run)
             found[name] = load
-            print(f"{name}: {load.line()}", flush=True)
+            holders = [state for group in run.cluster.status().holders for _, state in group]
+            print(f"{name}: {load.line()}, holders {holders.count('open')} of {len(holders)} open")
             for error in sorted(set(load.errors))[:3]:
                 print(f"    {error}")
         print(run.cluster.status())

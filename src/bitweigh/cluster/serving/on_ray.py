@@ -1,9 +1,9 @@
 """Holders and keeper as actors of a Ray cluster, and how a program starts and finds them.
 
 Actors have names: `bitweigh-<name>` is the keeper, and `bitweigh-<name>-<g>-<r>` holds the shards
-of group g as replica r. They are detached, and Ray restarts them, where the node is lost on another
-one. Ray notices a lost node late, so whether a holder answers is up to the coordinators. The data
-path needs neither the keeper nor Ray's control plane.
+of group g as replica r. They are detached, and Ray restarts them on their node; if that is lost,
+the keeper starts another one elsewhere. Ray notices a lost node late, so whether a holder answers
+is up to the coordinators. The data path needs neither the keeper nor Ray's control plane.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +43,8 @@ _CONCURRENCY = 4
 _CONTROL_SECONDS = 10.0
 _OPEN_SECONDS = 600.0
 _KEEP_SECONDS = 1.0
+_STATUS_SECONDS = 2.0
+_LOOK_SECONDS = 0.5
 
 
 def start(
@@ -196,6 +198,7 @@ class KeeperActor:
         self._store = open_store(url)
         self._name = name
         self._changing = threading.RLock()
+        self._started_on: dict[str, str] = {}
         self._stopped = threading.Event()
         threading.Thread(target=self._keep, name="bitweigh-keeper", daemon=True).start()
 
@@ -254,12 +257,64 @@ class KeeperActor:
             self._store.write_state(self._name, None)
 
     def _keep(self) -> None:
-        """Start holders that are gone, as long as the cluster is desired."""
+        """Start holders that are gone, and part those that share a node, while it is desired."""
         while not self._stopped.wait(_KEEP_SECONDS):
             with contextlib.suppress(Exception), self._changing:
                 desired = Desired.read(self._store, self._name)
                 if desired is not None and not self._stopped.is_set():
                     self._started(desired)
+                    self._part(desired)
+
+    def _part(self, desired: Desired) -> None:
+        """Stop holders that are to be elsewhere: they are started again where they should be.
+
+        These are holders of lost nodes, which wait there in vain, and one of two holders of the
+        same shards on one node, if there is a node without them.
+        """
+        nodes = self._alive()
+        where = self._places(desired)
+        for name, node in list(self._started_on.items()):
+            if name not in where and node not in nodes:
+                self._kill(name)
+        for group in range(desired.groups):
+            used: set[str] = set()
+            for replica in range(desired.replicas):
+                name = self._holder_name(group, replica)
+                node = where.get(name, "")
+                if node in used and len({*nodes} - {*where.values()} - used) > 0:
+                    # It is started again elsewhere, while the other one answers.
+                    self._kill(name)
+                    return
+                used.add(node)
+
+    def _places(self, desired: Desired) -> dict[str, str]:
+        """The node of each holder that answers."""
+        names = [
+            self._holder_name(group, replica)
+            for group in range(desired.groups)
+            for replica in range(desired.replicas)
+        ]
+        asked = {
+            holder.status.remote(): name
+            for name in names
+            if (holder := _actor(self._ray, name)) is not None
+        }
+        if not asked:
+            return {}
+        done, _ = self._ray.wait(list(asked), num_returns=len(asked), timeout=_STATUS_SECONDS)
+        found = {}
+        for reference in done:
+            with contextlib.suppress(Exception):
+                found[asked[reference]] = str(self._ray.get(reference)["node"])
+        return found
+
+    def _alive(self) -> list[str]:
+        """The nodes that have CPUs for holders."""
+        return sorted(
+            node["NodeID"]
+            for node in self._ray.nodes()
+            if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
+        )
 
     def _desired(self) -> Desired:
         desired = Desired.read(self._store, self._name)
@@ -269,18 +324,25 @@ class KeeperActor:
 
     def _started(self, desired: Desired) -> list[Any]:
         """All holders, started if they are not there."""
-        nodes = sorted(node["NodeID"] for node in self._ray.nodes() if node["Alive"])
-        holders = []
-        for replica in range(desired.replicas):
-            for group in range(desired.groups):
-                name = self._holder_name(group, replica)
-                holder = _actor(self._ray, name)
-                if holder is None:
-                    # Replicas of the same shards are on different nodes, where there are enough.
-                    place = group + replica * max(1, len(nodes) // desired.replicas)
-                    holder = self._start(name, group, desired, nodes[place % len(nodes)])
-                holders.append(holder)
-        return holders
+        names = {
+            (group, replica): self._holder_name(group, replica)
+            for replica in range(desired.replicas)
+            for group in range(desired.groups)
+        }
+        holders = {place: _actor(self._ray, name) for place, name in names.items()}
+        if None not in holders.values():
+            return list(holders.values())
+        where = self._places(desired)
+        nodes = self._alive()
+        for (group, replica), name in names.items():
+            if holders[group, replica] is None and nodes:
+                beside = [where.get(names[group, other]) for other in range(desired.replicas)]
+                used = list(where.values())
+                # Apart from replicas of the same shards, and where the fewest holders are.
+                node = min(nodes, key=lambda each: (beside.count(each), used.count(each)))
+                holders[group, replica] = self._start(name, group, desired, node)
+                where[name] = self._started_on[name] = node
+        return [holder for holder in holders.values() if holder is not None]
 
     def _start(self, name: str, group: int, desired: Desired, node: str) -> Any:  # noqa: ANN401
         strategies: Any = optional("ray.util.scheduling_strategies", "cluster")
@@ -293,14 +355,17 @@ class KeeperActor:
                 max_restarts=-1,
                 # The coordinator asks again: it knows about replicas and deadlines.
                 max_task_retries=0,
+                # Killed, it comes back where it was. If the node is lost, so is the holder, and
+                # the keeper starts another one elsewhere.
                 max_concurrency=_CONCURRENCY,
                 num_cpus=desired.threads,
-                scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(node, soft=True),
+                scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(node, soft=False),
             )
             .remote(self._store.url, self._name, group, desired.groups)
         )
 
     def _kill(self, name: str) -> None:
+        self._started_on.pop(name, None)
         holder = _actor(self._ray, name)
         if holder is not None:
             self._ray.kill(holder)
@@ -317,32 +382,48 @@ class _RayReplica:
         self.name = name
         self._find = find
         self._handle: Any = None
+        self._finding = threading.Lock()
+        self._found_at = 0.0
+        self._look()
 
     def call(self, method: str, *arguments: Any) -> Future[Any]:  # noqa: ANN401
         """Call a method of the actor."""
         answer: Future[Any] = Future()
+        if method == "ping":
+            # Only suspects are pinged, and there may be another actor of the same name by now.
+            self._look_again()
         try:
-            if self._handle is None:
-                self._handle = self._find()
             reference = getattr(self._handle, method).remote(*arguments)
             reference.future().add_done_callback(lambda done: self._ended(done, answer))
-        except Exception as error:
-            self._handle = None
+        except Exception as error:  # whatever Ray raises here, the holder is not reached
+            self._look_again()
             answer.set_exception(HolderLostError(_first_line(error)))
         return answer
 
+    def _look_again(self) -> None:
+        """Look for the actor in another thread: Ray's control plane may not answer."""
+        if time.monotonic() - self._found_at > _LOOK_SECONDS and self._finding.acquire(False):
+            threading.Thread(target=self._look_and_release, daemon=True).start()
+
+    def _look_and_release(self) -> None:
+        try:
+            self._look()
+        finally:
+            self._finding.release()
+
+    def _look(self) -> None:
+        self._found_at = time.monotonic()
+        with contextlib.suppress(Exception):  # the next call says what is wrong
+            self._handle = self._find()
+
     def _ended(self, done: Future[Any], answer: Future[Any]) -> None:
-        if answer.cancelled():
-            return
         error = done.exception()
-        with contextlib.suppress(Exception):  # the asker has stopped waiting
+        with contextlib.suppress(InvalidStateError):  # the asker has stopped waiting
             if error is None:
                 answer.set_result(done.result())
             elif isinstance(error, self._ray.exceptions.RayTaskError):
                 answer.set_exception(getattr(error, "cause", None) or error)
             else:
-                if isinstance(error, self._ray.exceptions.ActorDiedError):
-                    self._handle = None  # there may be another one of the same name
                 answer.set_exception(HolderLostError(_reason(self._ray, error)))
 
 

@@ -141,6 +141,7 @@ class HolderGroup:
                     hedges = bool(left) and self._may_hedge()
                     lost = [] if hedges else await self._lost(running)
                     for future in lost:
+                        _ignore(future)
                         reason = f"{running.pop(future).replica.name} does not answer"
                     if left and (hedges or lost):
                         self.hedges += hedges
