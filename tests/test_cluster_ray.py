@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from bitweigh import cluster
-from bitweigh.cluster import IncompleteError
+from bitweigh.cluster import IncompleteError, Patience
 from bitweigh.index import Index
 
 pytestmark = [
@@ -189,38 +189,19 @@ def test_scaling_starts_and_stops_holders(run: Any) -> None:
 
 def test_the_only_holder_of_a_shard_is_named_when_lost_and_comes_back(run: Any) -> None:
     run.cluster.scale(1)
-    before = run.cluster.search(np.ones((64, 2)), 5).ids
+    # The holder may be back before this process would usually give up.
+    hasty = cluster.connect("test", patience=Patience(lost=0.2))
+    before = hasty.search(np.ones((64, 2)), 5).ids
     run.kill(1, 0)
     began = time.monotonic()
     with pytest.raises(IncompleteError, match=r"shard 1 \([\d,]+ of [\d,]+ rows\)"):
-        run.cluster.search(np.ones((64, 2)), 5)
+        hasty.search(np.ones((64, 2)), 5)
     assert time.monotonic() - began < 2
     while True:
-        found = run.cluster.search(np.ones((64, 2)), 5, partial=True)
+        found = hasty.search(np.ones((64, 2)), 5, partial=True)
         if found.complete:
             break
         assert time.monotonic() - began < 10
     assert np.array_equal(found.ids, before)
+    hasty.close()
     run.cluster.scale(2)
-
-
-def test_faults_are_not_seen_with_two_replicas() -> None:
-    from benchmarks.cluster.faults import FAULTS, run_faults
-
-    for name, load in run_faults(50_000).items():
-        assert load.queries > 50, name
-        assert load.errors == [], name
-        assert load.wrong == 0, name
-        assert max(load.times) < 0.5, name
-    assert len(FAULTS) == 6
-
-
-def test_a_link_that_is_cut_is_not_seen_with_two_replicas() -> None:
-    from benchmarks.cluster.networks import can_make_networks, run_cut
-
-    if not can_make_networks():
-        pytest.skip("needs root, and `ip netns`")
-    seen = run_cut(15)
-    assert seen.queries > 100
-    assert (seen.errors, seen.wrong) == (0, 0)
-    assert seen.worst < 0.5
