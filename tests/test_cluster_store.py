@@ -17,6 +17,7 @@ from bitweigh import cluster
 from bitweigh._storage.sealed_json import seal
 from bitweigh.cluster import HashPartition, PublishConflictError, Version, building
 from bitweigh.cluster.object_store import ObjectStore
+from bitweigh.cluster.serving.desired import Desired
 from bitweigh.cluster.stores import FolderStore, open_store
 from bitweigh.cluster.version import ShardOptions, StoredShard
 from bitweigh.errors import CorruptFileError
@@ -101,6 +102,17 @@ def test_vacuum_keeps_what_the_newest_versions_need(folder: Path) -> None:
     )
     # What was opened stays.
     assert np.array_equal(opened.search(COSTS, 5).ids, before.ids)
+
+
+def test_vacuum_keeps_what_a_cluster_serves(folder: Path) -> None:
+    cluster.build(CODES, folder, ids=IDS, shards=3)
+    for id_ in IDS[:4]:
+        cluster.update(folder, remove=[id_])
+    Desired(3, 1, 1, 1, 1).write(FolderStore(folder), "wiki")
+    assert cluster.vacuum(folder, keep=1).versions == [2, 4]
+    assert cluster.verify(folder, version=3).rows == 2998
+    FolderStore(folder).write_state("wiki", None)
+    assert cluster.vacuum(folder, keep=1).versions == [1, 3]
 
 
 def test_verify_finds_a_damaged_shard(folder: Path) -> None:

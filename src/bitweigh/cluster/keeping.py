@@ -9,6 +9,7 @@ import numpy as np
 
 from bitweigh._checks import as_integer
 from bitweigh.cluster.opening import read
+from bitweigh.cluster.serving.desired import Desired
 from bitweigh.cluster.stores import Store, open_store
 from bitweigh.cluster.version import StoredShard, Version
 from bitweigh.errors import CorruptFileError
@@ -68,8 +69,9 @@ def verify(url: str | os.PathLike[str], *, version: int | None = None) -> Versio
 def vacuum(url: str | os.PathLike[str], *, keep: int = 3) -> Vacuumed:
     """Delete old versions, and shards that no version names.
 
-    Whoever has opened a deleted version on this machine keeps it; others cannot open it any more.
-    It must not run while a build does: shards that are stored but not published yet look unused.
+    Versions that a cluster serves stay. Whoever else has opened a deleted version on this machine
+    keeps it; others cannot open it any more. It must not run while a build does: shards that are
+    stored but not published yet look unused.
 
     Parameters
     ----------
@@ -100,9 +102,14 @@ def vacuum(url: str | os.PathLike[str], *, keep: int = 3) -> Vacuumed:
     keep = as_integer(keep, "keep", 1, 10**6)
     store = open_store(url)
     numbers = store.version_numbers()
-    old = numbers[:-keep]
+    served = {
+        number
+        for name, raw in store.read_states().items()
+        for number in Desired.parsed(raw, f"{store.url}/serving/{name}.json").versions
+    }
+    old = [number for number in numbers[:-keep] if number not in served]
     # What is kept must be readable before anything is deleted.
-    kept = [read(store, number) for number in numbers[-keep:]]
+    kept = [read(store, number) for number in numbers if number not in old]
     needed = {shard.folder for version in kept for shard in version.shards}
     # Versions first: a version never names a shard that is gone.
     for number in old:
