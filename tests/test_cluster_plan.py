@@ -106,13 +106,13 @@ def test_one_machine_is_faster_until_scans_take_longer_than_calls() -> None:
 def test_one_node_is_never_faster_than_none() -> None:
     for rows in (1000, 10**6, 10**9):
         found = cluster.plan(rows=rows, n_bits=256, nodes=1)
-        assert found.cluster_ms == pytest.approx(found.alone_ms + 1.2)
+        assert found.cluster_ms == pytest.approx(found.alone_ms + 1.4)
 
 
 @pytest.mark.parametrize(
     ("options", "advice"),
     [
-        ({"rows": 1000}, "one machine is faster: the calls of a cluster take 1.2 ms"),
+        ({"rows": 1000}, "one machine is faster: the calls of a cluster take 1.4 ms"),
         ({"rows": 10**6, "shards": 2}, "a scan of all codes 0.3 ms"),
         ({"rows": 10**8}, "where bands help; where they do not, 2 nodes would be"),
         ({"rows": 10**10}, "a cluster of 3 machines has memory for all codes"),

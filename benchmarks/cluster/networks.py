@@ -163,7 +163,7 @@ def _drive(folder: Path) -> None:
     from benchmarks.cluster.codes import some_codes, some_costs
     from benchmarks.cluster.faults import Load
     from bitweigh import Index, cluster
-    from bitweigh.cluster.serving.on_ray import NAMESPACE
+    from bitweigh.cluster.serving.ray_actors import NAMESPACE
 
     codes = some_codes(100_000)
     costs = some_costs(codes, 200)

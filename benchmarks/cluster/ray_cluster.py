@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ray.cluster_utils import Cluster as Nodes
 
 from bitweigh import cluster
-from bitweigh.cluster.serving.on_ray import NAMESPACE
+from bitweigh.cluster.serving.ray_actors import NAMESPACE
 from bitweigh.typing import BitOrder
 
 __all__ = ["Served", "served"]

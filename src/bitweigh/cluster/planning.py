@@ -31,9 +31,9 @@ __all__ = ["Plan", "plan"]
 
 # A scan reads 100 million codes of 64 bits in 30 ms: the table "Growth" of docs/benchmarks.md.
 _SCAN_MS_PER_BYTE = 30.4 / 8e8
-# One holder adds 1.2 ms to a query and two add 2.3 ms, on one machine with 2 CPUs.
-_CALL_MS = 1.2
-_NEXT_CALL_MS = 1.1
+# One holder adds 1.4 ms to a query and two add 2.0 ms, on one machine with 2 CPUs.
+_CALL_MS = 1.4
+_NEXT_CALL_MS = 0.6
 # Ray's daemons take 390 MB on each node, and a holder 114 MB besides its shards.
 _NODE_BYTES = 504_000_000
 # As the choice of a layout assumes: ids below 2^32.

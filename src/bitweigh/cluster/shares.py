@@ -24,7 +24,7 @@ from bitweigh._merging import first_of
 from bitweigh._results import Neighbours
 from bitweigh.typing import Ids
 
-__all__ = ["SHARE_FROM", "Ask", "Shares", "is_enough", "nearest_of_shards", "share_of"]
+__all__ = ["SHARE_FROM", "Ask", "Shares", "is_enough", "merged_of", "nearest_of_shards", "share_of"]
 
 SHARE_FROM = 64
 """Smaller k are asked for in full: 4 standard deviations are as many as k."""
@@ -95,7 +95,7 @@ def nearest_of_shards(
     """The k nearest of all shards, (nq, k)."""
     share = shares.of(k, len(shards))
     found = {shard: ask(shard, None, share) for shard in shards}
-    merged = _merged(list(found.values()), nq, k)
+    merged = merged_of(list(found.values()), nq, k)
     if share == k:
         return merged
     again = np.zeros(nq, dtype=np.bool_)
@@ -105,10 +105,11 @@ def nearest_of_shards(
             again |= doubtful
             found[shard] = _replaced(found[shard], doubtful, ask(shard, doubtful, k))
     shares.note(nq, int(np.count_nonzero(again)))
-    return _merged(list(found.values()), nq, k) if again.any() else merged
+    return merged_of(list(found.values()), nq, k) if again.any() else merged
 
 
-def _merged(parts: list[Neighbours], nq: int, k: int) -> Neighbours:
+def merged_of(parts: Sequence[Neighbours], nq: int, k: int) -> Neighbours:
+    """The first k of all parts (nq, m) by (distance, id), padded to (nq, k)."""
     if not parts:
         return Neighbours(np.full((nq, k), np.inf), np.full((nq, k), -1, dtype=np.int64))
     distances = np.concatenate([part.distances for part in parts], axis=1)

@@ -5,8 +5,9 @@
     replicas      one question to one of several holders, with hedges
     coordinator   batches of queries, shares of k, merging
     client        the object that callers use
-    keeper        the desired state, and how it is reached
-    on_ray        all of this as actors of a Ray cluster
+    desired       what a cluster is to serve, as a file
+    ray_actors    holders and the keeper as actors of a Ray cluster
+    on_ray        starting a cluster there, and connecting to it
 
-Only `on_ray` imports Ray. Everything else is tested without it.
+Only the last two use Ray. Everything else is tested without it.
 """

@@ -416,9 +416,7 @@ def _wanted(
 ) -> Wanted:
     clock = CallClock(timeout)  # raises for what is no time
     queries = costs[np.newaxis] if costs.ndim == 2 else costs
-    question = Question(
-        0, (), k, k, clock.left(), method, threads, queries, radii, limit, row_filter
-    )
+    question = Question(0, k, k, clock.left(), method, threads, queries, radii, limit, row_filter)
     deadline = None if timeout is None else time.monotonic() + timeout
     return Wanted(question, deadline, timeout, partial, pinned)
 

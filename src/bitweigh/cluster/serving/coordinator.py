@@ -26,7 +26,7 @@ from bitweigh._results import Neighbours, RangeResult
 from bitweigh.cluster.errors import IncompleteError, Missing, OverloadedError, VersionGoneError
 from bitweigh.cluster.serving.replicas import HolderGroup, HolderLostError, Patience, Replica
 from bitweigh.cluster.serving.wire import Answer, Question, pack_question, unpack_answer
-from bitweigh.cluster.shares import SHARE_FROM, Shares, is_enough
+from bitweigh.cluster.shares import SHARE_FROM, Shares, is_enough, merged_of
 from bitweigh.cluster.version import Version
 from bitweigh.errors import DeadlineError
 from bitweigh.typing import Ids
@@ -67,7 +67,7 @@ class Wanted:
     """A call of a client, with checked arguments."""
 
     question: Question
-    """Its version, shards, share and timeout are filled in when it is sent."""
+    """Its version, share and timeout are filled in when it is sent."""
     deadline: float | None
     """When the caller gives up, by the monotonic clock."""
     timeout: float | None
@@ -93,10 +93,15 @@ class Found(NamedTuple):
 class _State(NamedTuple):
     version: Version
     groups: tuple[HolderGroup, ...]
-    names: tuple[tuple[str, ...], ...]
 
     def shards_of(self, group: int) -> tuple[int, ...]:
         return tuple(range(group, len(self.version.shards), len(self.groups)))
+
+    def group_of(self, shard: int) -> HolderGroup:
+        return self.groups[shard % len(self.groups)]
+
+    def missing(self, shard: int, error: HolderLostError) -> Missing:
+        return Missing(shard, self.version.shards[shard].rows, str(error))
 
 
 class Coordinator:
@@ -125,7 +130,6 @@ class Coordinator:
         self._shares = Shares(self._state.version.partition.samples_evenly, share_from)
         self.answered = 0
         self.batches = 0
-        self.engine_seconds = 0.0
         self._seconds_per_query = 1e-3
         self._thread = threading.Thread(target=self._run, name="bitweigh-coordinator", daemon=True)
         self._thread.start()
@@ -224,12 +228,10 @@ class Coordinator:
     async def ask_shard(self, shard: int, method: str, *arguments: Any) -> Any:  # noqa: ANN401
         """Ask the holders of one shard; raises IncompleteError if none can be reached."""
         state = self._state
-        group = state.groups[shard % len(state.groups)]
         try:
-            return await group.ask(method, state.version.number, shard, *arguments)
+            return await state.group_of(shard).ask(method, state.version.number, shard, *arguments)
         except HolderLostError as error:
-            missing = Missing(shard, state.version.shards[shard].rows, str(error))
-            raise IncompleteError([missing], state.version.rows) from None
+            raise IncompleteError([state.missing(shard, error)], state.version.rows) from None
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -262,7 +264,7 @@ class Coordinator:
         for key, replicas in zip(names, found.groups, strict=True):
             if key not in self._groups:
                 self._groups[key] = HolderGroup(replicas, self._patience)
-        state = _State(found.version, tuple(self._groups[key] for key in names), names)
+        state = _State(found.version, tuple(self._groups[key] for key in names))
         self._older[state.version.number] = state
         while len(self._older) > _KNOWN_VERSIONS:
             self._older.pop(next(iter(self._older)))
@@ -356,8 +358,7 @@ class Coordinator:
         answers, missing = await self._ask_groups(state, "search", question)
         _refuse_missing(missing, first.partial, state)
         found = [unpack_answer(raw) for raw in answers.values()]
-        self.engine_seconds += max((each.engine_seconds for each in found), default=0.0)
-        merged = _merged([each.found for each in found], len(costs), k)
+        merged = merged_of([each.found for each in found], len(costs), k)
         if share < k:
             doubts = _doubts(state, dict(zip(answers, found, strict=True)), merged)
             again = np.any(list(doubts.values()), axis=0) if doubts else None
@@ -377,15 +378,12 @@ class Coordinator:
         k, shards = question.k, list(doubts)
 
         async def ask(shard: int) -> Answer:
-            asked = question._replace(shards=(shard,), share=k, costs=question.costs[doubts[shard]])
+            asked = question._replace(share=k, costs=question.costs[doubts[shard]])
             raw = self._directory.shared(pack_question(asked))
-            group = state.groups[shard % len(state.groups)]
             try:
-                return unpack_answer(await group.ask("search", raw))
+                return unpack_answer(await state.group_of(shard).ask("search", raw, (shard,)))
             except HolderLostError as error:
-                rows = state.version.shards[shard].rows
-                missing = [Missing(shard, rows, str(error))]
-                raise IncompleteError(missing, state.version.rows) from None
+                raise IncompleteError([state.missing(shard, error)], state.version.rows) from None
 
         answers = await asyncio.gather(*(ask(shard) for shard in shards))
         distances, ids = [merged.distances], [merged.ids]
@@ -404,20 +402,17 @@ class Coordinator:
     ) -> tuple[dict[int, Any], tuple[Missing, ...]]:
         """The answer of each group by number, and the shards of groups that cannot be reached."""
         numbers = [group for group in range(len(state.groups)) if state.shards_of(group)]
+        raw = self._directory.shared(pack_question(question))
 
         async def ask(group: int) -> Any:  # noqa: ANN401
-            raw = pack_question(question._replace(shards=state.shards_of(group)))
-            return await state.groups[group].ask(method, self._directory.shared(raw))
+            return await state.groups[group].ask(method, raw, state.shards_of(group))
 
         results = await asyncio.gather(*map(ask, numbers), return_exceptions=True)
         answers: dict[int, Any] = {}
         missing: list[Missing] = []
         for group, result in zip(numbers, results, strict=True):
             if isinstance(result, HolderLostError):
-                missing += [
-                    Missing(shard, state.version.shards[shard].rows, str(result))
-                    for shard in state.shards_of(group)
-                ]
+                missing += [state.missing(shard, result) for shard in state.shards_of(group)]
             elif isinstance(result, BaseException):
                 raise result
             else:
@@ -436,16 +431,6 @@ def _doubts(
             if doubtful.any():
                 doubts[shard] = doubtful
     return doubts
-
-
-def _merged(parts: Sequence[Neighbours], nq: int, k: int) -> Neighbours:
-    if not parts:
-        return Neighbours(np.full((nq, k), np.inf), np.full((nq, k), -1, dtype=np.int64))
-    if len(parts) == 1 and parts[0].ids.shape[1] == k:
-        return parts[0]
-    distances = np.concatenate([part.distances for part in parts], axis=1)
-    ids = np.concatenate([part.ids for part in parts], axis=1)
-    return Neighbours(*first_of(distances, ids, k))
 
 
 def _without_repeated(distances: NDArray[np.float64], ids: Ids) -> tuple[NDArray[np.float64], Ids]:

@@ -20,14 +20,16 @@ from bitweigh.typing import Ids, Method
 __all__ = ["Answer", "Question", "pack_answer", "pack_question", "unpack_answer", "unpack_question"]
 
 _LENGTH = struct.Struct("<I")
-_ANSWER = struct.Struct("<IIIId")
+_ANSWER = struct.Struct("<III")
 
 
 class Question(NamedTuple):
-    """Queries for some shards of a version."""
+    """Queries for shards of a version.
+
+    Which shards is sent beside it: that is all that differs between the holders that are asked.
+    """
 
     version: int
-    shards: tuple[int, ...]
     k: int
     share: int
     """How many neighbours to ask each shard for; at most k."""
@@ -51,8 +53,6 @@ class Answer(NamedTuple):
     last_distances: NDArray[np.float64]
     last_ids: Ids
     """The last row that each shard returned, (shards, nq); the id is -1 if it has no more rows."""
-    engine_seconds: float
-    """Seconds that the searches took at the holder."""
 
 
 def pack_question(question: Question) -> bytes:
@@ -94,21 +94,20 @@ def unpack_question(raw: bytes, filters: FilterCache) -> Question:
     if "filter" in head:
         dtype, count, deny = head.pop("filter")
         row_filter = filters.filter_of(raw[at:], dtype, count, deny)
-    head["shards"] = tuple(head["shards"])
     return Question(**head, costs=costs, radii=radii, filter=row_filter)
 
 
 def pack_answer(answer: Answer) -> bytes:
     """The answer as bytes."""
     nq, found = answer.found.ids.shape
-    head = _ANSWER.pack(nq, found, len(answer.last_ids), 0, answer.engine_seconds)
+    head = _ANSWER.pack(nq, found, len(answer.last_ids))
     arrays = (*answer.found, answer.last_distances, answer.last_ids)
     return b"".join([head, *(array.tobytes() for array in arrays)])
 
 
 def unpack_answer(raw: bytes) -> Answer:
     """The answer in these bytes."""
-    nq, found, shards, _, seconds = _ANSWER.unpack_from(raw)
+    nq, found, shards = _ANSWER.unpack_from(raw)
     at = _ANSWER.size
 
     def next_array(dtype: type, rows: int, columns: int) -> NDArray[Any]:
@@ -121,7 +120,7 @@ def unpack_answer(raw: bytes) -> Answer:
     ids = next_array(np.int64, nq, found)
     last_distances = next_array(np.float64, shards, nq)
     last_ids = next_array(np.int64, shards, nq)
-    return Answer(Neighbours(distances, ids), last_distances, last_ids, seconds)
+    return Answer(Neighbours(distances, ids), last_distances, last_ids)
 
 
 class FilterCache:
