@@ -183,7 +183,7 @@ def plan(
     40,000,000 codes of 64 bits in 2 shards
     files          about 816.8 MB
     in memory      1 machine of 16.0 GB; on 2 nodes about 408.4 MB each
-    a query        at worst 12 ms on one machine, 8.4 ms on 2 nodes
+    a query        at worst 12 ms on one machine, 8.1 ms on 2 nodes
     advice         one machine is faster where bands help; where they do not, 2 nodes would be
 
     """
