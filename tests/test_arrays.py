@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import array
+import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,15 @@ def test_what_is_not_in_memory_is_refused_by_name(there: object) -> None:
 def test_objects_are_refused_by_name(objects: object) -> None:
     with pytest.raises(TypeError, match="codes must be an array of numbers"):
         bitweigh.Index(8).add(objects)  # type: ignore[arg-type]
+
+
+def test_lists_are_taken_while_another_thread_imports_masked_arrays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "numpy.ma", types.ModuleType("numpy.ma"))
+    index = bitweigh.Index(8)
+    index.add(np.array([[1]], np.uint8), [7])
+    assert index.contains([7]).all()
 
 
 def test_masked_arrays_are_refused_by_name() -> None:

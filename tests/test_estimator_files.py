@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import check_transformer_get_feature_names_o
 import bitweigh
 from bitweigh import hashers, weighers
 from bitweigh._disk import writing
-from bitweigh.hashers import ITQ, LSH, Sign
+from bitweigh.hashers import ITQ, LSH, Levels, Sign
 from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._files import from_bytes, to_bytes
 from bitweigh.weighers import Asym, InnerProduct, Wh
@@ -31,6 +31,8 @@ HASHERS = [
     ITQ(5, n_rounds=3, seed=2),
     LSH(11, bitorder="little", max_fit_rows=50),
     Sign(threshold="median"),
+    Levels(9, bitorder="little"),
+    Levels(4, rotation="random", origin="zero"),
 ]
 WEIGHERS = [Asym(), Asym("lower_bound"), Wh(n_rows=20, seed=1), InnerProduct()]
 
@@ -89,7 +91,9 @@ def test_what_is_not_fitted_or_not_ours_is_not_saved(tmp_path: Path) -> None:
 
 def test_each_loader_reads_its_own_kind_only(tmp_path: Path) -> None:
     LSH(9).fit(ROWS).save(tmp_path / "file")
-    with pytest.raises(bitweigh.CorruptFileError, match="one of Asym, Wh, InnerProduct, got 'LSH'"):
+    with pytest.raises(
+        bitweigh.CorruptFileError, match="one of Asym, Wh, InnerProduct, Decoded, got 'LSH'"
+    ):
         weighers.load(tmp_path / "file")
     with pytest.raises(FileNotFoundError):
         weighers.load(tmp_path / "none")
@@ -125,7 +129,7 @@ def changed_about(**changed: object) -> np.ndarray:
         ),
         (
             {"about": changed_about(**{"class": "os.system"})},
-            "must hold one of ITQ, LSH, Sign, got 'os",
+            "must hold one of ITQ, LSH, Sign, Scalar, Levels, got 'os",
         ),
         ({"about": changed_about(parameters={"n_bits": 9})}, "parameters must be n_bits, seed"),
         ({"about": changed_about(parameters=[])}, "parameters must be n_bits, seed"),
@@ -214,7 +218,7 @@ def test_scikit_learn_clones_hashers_without_what_they_learned(hasher: Hasher) -
     assert not hasattr(copy, "n_features_in_")
 
 
-@pytest.mark.parametrize("hasher", [ITQ(1), LSH(20), Sign()], ids=repr)
+@pytest.mark.parametrize("hasher", [ITQ(1), LSH(20), Sign(), Levels(20)], ids=repr)
 def test_hashers_name_their_columns_as_scikit_learn_wants(hasher: Hasher) -> None:
     check_transformer_get_feature_names_out(type(hasher).__name__, hasher)
     names = clone(hasher).fit(ROWS).get_feature_names_out()

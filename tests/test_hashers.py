@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from bitweigh import _blas
 from bitweigh._blas import one_blas_thread
-from bitweigh.hashers import ITQ, LSH, Sign
+from bitweigh.hashers import ITQ, LSH, Levels, Sign
 from bitweigh.hashers import _estimator as estimator
 from bitweigh.hashers import _itq as itq
 from bitweigh.hashers._base import Hasher
@@ -48,11 +48,15 @@ def hashers(d: int) -> list[Hasher]:
         ITQ(min(d, 9), n_rounds=5),
         Sign(),
         Sign(threshold="median"),
+        Levels(20),
+        Levels(7, rotation="random", bitorder="little"),
     ]
 
 
 @pytest.mark.parametrize(
-    "hasher", [LSH(4), LSH(12), ITQ(1), ITQ(2), Sign(), Sign(threshold="median")], ids=repr
+    "hasher",
+    [LSH(4), LSH(12), ITQ(1), ITQ(2), Sign(), Sign(threshold="median"), Levels(3)],
+    ids=repr,
 )
 def test_scikit_learns_own_checks_pass(hasher: Hasher) -> None:
     with warnings.catch_warnings():
@@ -68,7 +72,7 @@ def test_scikit_learns_own_checks_pass(hasher: Hasher) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.uint8, np.int64])
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(7))
 def test_a_bit_says_whether_the_projection_exceeds_the_threshold(number: int, dtype: Any) -> None:
     rows = (10 * vectors(300, 11)).clip(0, 200).astype(dtype)
     hasher = hashers(11)[number].fit(rows)
@@ -166,7 +170,7 @@ def test_close_calls_are_decided_by_the_projection_itself(seed: int, scale: floa
     np.testing.assert_array_equal(hasher.transform(rows), np.packbits(bits, axis=1))
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(7))
 def test_the_same_seed_gives_the_same_hasher_and_pickling_keeps_it(number: int) -> None:
     rows = vectors(500, 11)
     one, two = (hashers(11)[number].set_params(max_fit_rows=100).fit(rows) for _ in range(2))

@@ -341,14 +341,18 @@ def test_parameters_of_a_hasher_can_be_searched_over() -> None:
 def test_wrong_parameters_are_refused_by_fit() -> None:
     rows = vectors(20)
     for parameters, message in (
-        ({"hasher": "md5"}, "hasher must be 'itq', 'lsh', 'sign' or a hasher, got 'md5'"),
+        (
+            {"hasher": "md5"},
+            "hasher must be 'itq', 'lsh', 'sign', 'scalar', 'levels', 'auto' or a hasher, got "
+            "'md5'",
+        ),
         (
             {"weigher": "bm25"},
-            "weigher must be 'asym', 'wh', 'inner_product' or a weigher, got 'bm25'",
+            "weigher must be 'asym', 'wh', 'inner_product', 'decoded' or a weigher, got 'bm25'",
         ),
         ({"n_bits": 64}, "ITQ has at most one bit per feature, got n_bits=64"),
         ({"n_bits": 9, "hasher": LSH(8)}, r"n_bits=9 contradicts LSH\(n_bits=8\)"),
-        ({"metric": "dot"}, "metric must be 'euclidean' or 'cosine', got 'dot'"),
+        ({"metric": "dot"}, "metric must be 'euclidean' or 'cosine' or 'inner_product', got 'dot'"),
         ({"rerank": "int8"}, "rerank must be 'float16' or 'float32', got 'int8'"),
     ):
         with pytest.raises(ValueError, match=message):

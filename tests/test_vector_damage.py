@@ -97,7 +97,10 @@ def rewritten(folder: Path, **fields: Any) -> None:
         ({"attachments": ...}, "attachments must be an object"),
         ({"files": []}, "files must be an object"),
         ({"files": {}}, "files must have codes-"),
-        ({"metric": "dot"}, r"attachments\.metric must be 'euclidean' or 'cosine'"),
+        (
+            {"metric": "dot"},
+            r"attachments\.metric must be 'euclidean' or 'cosine' or 'inner_product'",
+        ),
         ({"rerank": ["float16"]}, "rerank must be null or 'float16' or 'float32'"),
         ({"rerank": "float32"}, "rerank must be the dtype of vectors-"),
         ({"hasher": "../hasher.npz"}, "hasher must be the name of such a file"),

@@ -54,7 +54,7 @@ def test_the_default_bits_of_wide_vectors_are_128_or_those_of_signs(
 ) -> None:
     # Eigenvectors of 3000 features take a minute.
     monkeypatch.setattr(
-        "bitweigh.hashers._itq._leading_components",
+        "bitweigh.hashers._itq.leading_components",
         lambda rows, _, n_bits, __: np.eye(rows.shape[1], n_bits),
     )
     rows = np.random.default_rng(0).standard_normal((5, 3000)).astype(np.float32)

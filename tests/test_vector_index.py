@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import quality
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
@@ -247,12 +246,16 @@ def test_fit_needs_an_empty_index() -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"hasher": "pca"}, "hasher must be 'itq', 'lsh', 'sign' or a hasher, got 'pca'"),
+        (
+            {"hasher": "pca"},
+            "hasher must be 'itq', 'lsh', 'sign', 'scalar', 'levels', 'auto' or a hasher, got "
+            "'pca'",
+        ),
         (
             {"weigher": LSH(3)},
-            "weigher must be 'asym', 'wh', 'inner_product' or a weigher, got LSH",
+            "weigher must be 'asym', 'wh', 'inner_product', 'decoded' or a weigher, got LSH",
         ),
-        ({"metric": "dot"}, "metric must be 'euclidean' or 'cosine', got 'dot'"),
+        ({"metric": "dot"}, "metric must be 'euclidean' or 'cosine' or 'inner_product', got 'dot'"),
         ({"rerank": "int8"}, "rerank must be 'float16' or 'float32', got 'int8'"),
         ({"n_bits": 0}, "n_bits must be from 1 to 8192"),
         ({"seed": -1}, "seed must be from 0"),
@@ -322,24 +325,6 @@ def test_a_bar_is_shown_to_those_who_ask(capsys: pytest.CaptureFixture[str]) -> 
     assert same_bytes(found, index.search(QUERIES, 3))
     shown = capsys.readouterr()
     assert shown.out == ""
-
-
-def test_weights_and_reranking_find_more_of_the_true_neighbours(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(quality, "BITS", (32, 128))
-    data = quality.digits()
-    lines = list(quality.measure(data, 1000))
-    assert [(line.hasher, line.n_bits) for line in lines] == [
-        ("LSH", 32),
-        ("ITQ", 32),
-        ("LSH", 128),
-    ]
-    for line in lines:
-        hamming, asym, wh, reranked = line.precision
-        assert hamming < min(asym, wh)
-        assert max(asym, wh) < reranked <= 1
-    assert "| LSH, 32 bits | 4 |" in quality.section(data, lines)
 
 
 def test_without_rich_a_bar_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,11 +23,11 @@ from bitweigh._index.state import State
 from bitweigh._storage import vector_files
 from bitweigh._storage.formats import EMBEDDINGS, VECTORS
 from bitweigh._storage.vector_files import VectorContent
-from bitweigh.hashers import ITQ, LSH, Sign
+from bitweigh.hashers import ITQ, LSH, Scalar, Sign
 from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._estimator import Estimator
 from bitweigh.typing import BitOrder, Codes, Ids, Metric, RescoreDtype, VectorDtype
-from bitweigh.weighers import Asym, InnerProduct
+from bitweigh.weighers import Asym, Decoded, InnerProduct
 from bitweigh.weighers._base import Weigher
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Estimator)
@@ -148,6 +148,10 @@ def with_fixed_numbers(estimator: AnyEstimator, seed: str) -> AnyEstimator:
     """Replace the learned numbers of a fitted hasher or weigher by reproducible ones."""
     for number, name in enumerate(estimator._sizes()):
         setattr(estimator, name, some_numbers(f"{seed} {number}", getattr(estimator, name).shape))
+    if isinstance(estimator, Scalar):
+        estimator.steps_ = 0.25 + np.abs(estimator.steps_)
+        estimator.limits_ = np.array([[-1000.0], [1000.0]]) + np.zeros(N_FEATURES)
+        estimator.norm_range_ = np.array([0.0, 16.0 if estimator.norm_bits_ else 0.0])
     return estimator
 
 
@@ -164,7 +168,10 @@ def vector_content(
     if metric == "cosine":
         X /= np.sqrt((X**2).sum(axis=1, keepdims=True))  # noqa: N806
     hasher = with_fixed_numbers(hasher.fit(X), f"{name} hasher")
-    weigher = with_fixed_numbers(weigher.fit(hasher.project(X)), f"{name} weigher")
+    if isinstance(weigher, Decoded):
+        weigher.fit_hasher(hasher, metric)
+    else:
+        weigher = with_fixed_numbers(weigher.fit(hasher.project(X)), f"{name} weigher")
     index = bitweigh.Index(hasher.n_bits_, bitorder=hasher.bitorder, bands=2, band_bits=3)
     index._policy.tail_rows = 20
     index.add(hasher.transform(X[:60]), some_order(name, 60))
@@ -187,6 +194,15 @@ def vector_contents() -> dict[str, VectorContent]:
         "rerank": vector_content("rerank", itq, lower, 80, rerank="float32"),
         "cosine": vector_content("cosine", Sign(), InnerProduct(), 90, "cosine", "float16"),
         "empty": vector_content("empty", Sign(), Asym(), 0, rerank="float32"),
+        "scalar": vector_content("scalar", Scalar(3, norm_bits=9), Decoded(), 90),
+        "products": vector_content(
+            "products",
+            Scalar(2, rotation=None, norm_bits=0),
+            Decoded(),
+            80,
+            "inner_product",
+            "float32",
+        ),
     }
 
 

@@ -214,15 +214,18 @@ def as_rows(
 ) -> tuple[Codes, Ids | None]:
     """Return packed codes and one distinct id for each, or None for the ids if `ids` is None."""
     packed = as_codes(codes, n_bits, bitorder)
-    if ids is None:
-        return packed, None
+    return packed, None if ids is None else as_row_ids(ids, len(packed), "code")
+
+
+def as_row_ids(ids: object, n_rows: int, what: str = "row") -> Ids:
+    """Return distinct ids, one for each of `n_rows` rows; `what` is the name of a row."""
     row_ids = as_ids(ids)
-    if len(row_ids) != len(packed):
+    if len(row_ids) != n_rows:
         raise ValueError(
-            f"ids must have shape ({len(packed)},), one for each code, got {row_ids.shape}"
+            f"ids must have shape ({n_rows},), one for each {what}, got {row_ids.shape}"
         )
     check_distinct(row_ids)
-    return packed, row_ids
+    return row_ids
 
 
 def check_distinct(ids: Ids) -> None:
@@ -273,8 +276,10 @@ def as_array(values: object, name: str, *, allow_objects: bool = False) -> NDArr
 
 
 def _converted(values: object, name: str) -> NDArray[Any]:
-    masked = sys.modules.get("numpy.ma")  # not imported here: that takes milliseconds
-    if masked is not None and isinstance(values, masked.MaskedArray):
+    # Not imported here: that takes milliseconds. While another thread imports it, it has no class
+    # yet, and there are no masked arrays.
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and isinstance(values, masked):
         raise TypeError(f"{name} must be a plain array, got a masked array: its mask would be lost")
     try:
         if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):

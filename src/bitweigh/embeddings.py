@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import (
     MAX_BITS,
-    MAX_K,
     as_choice,
     as_deadline,
     as_ids,
@@ -31,7 +30,7 @@ from bitweigh._checks import (
 )
 from bitweigh._embeddings import files
 from bitweigh._embeddings.changing import check_mergeable, with_embeddings, with_merged
-from bitweigh._embeddings.inputs import as_embeddings, as_queries, one_query
+from bitweigh._embeddings.inputs import as_embeddings, as_queries, one_query, signs_of
 from bitweigh._embeddings.quantizing import quantize
 from bitweigh._embeddings.scaling import scales_from
 from bitweigh._embeddings.scoring import (
@@ -47,8 +46,9 @@ from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.evidence import DEFAULT_K
 from bitweigh._index.explain import Explanation
 from bitweigh._index.filters import Filter
+from bitweigh._index.id_queries import IdQueries
 from bitweigh._index.request import MAX_LIMIT
-from bitweigh._results import Memory, ScoredRangeResult, ScoredResult, others
+from bitweigh._results import Memory, ScoredRangeResult, ScoredResult
 from bitweigh._storage import note_text
 from bitweigh._vectors.codes_and_vectors import (
     MappedFrom,
@@ -668,23 +668,16 @@ class BinaryEmbeddings:
 
         """
         limits = Limits(threads, allow, deny, filter, as_deadline(timeout))
-        extra = 0 if include_self else 1
-        k = as_integer(k, "k", 1, MAX_K - extra)
-        single = np.ndim(ids) == 0
-        query_ids = as_ids([ids] if single else ids)
+        asked = IdQueries(ids, k, include_self=include_self)
         state = self._state
         if state.vectors is None:
             state = replace(state, index=state.index.copy())  # which nobody changes meanwhile
-            codes = state.index.codes_of(query_ids)
-            queries = 2.0 * np.unpackbits(codes, axis=1, count=state.index.n_bits) - 1.0
+            queries = signs_of(state.index.codes_of(asked.ids), state.index.n_bits)
         else:
-            queries = _vectors_of(state, query_ids).astype(np.float64)
-        n_rescored = n_to_rescore(state, k, rescore_from, extra)
-        scores, found = best(state, queries, k + extra, n_rescored, False, limits)
-        if extra:
-            kept = others(found, query_ids)
-            scores, found = scores[kept].reshape(-1, k), found[kept].reshape(-1, k)
-        return ScoredResult(scores[0], found[0]) if single else ScoredResult(scores, found)
+            queries = _vectors_of(state, asked.ids).astype(np.float64)
+        n_rescored = n_to_rescore(state, asked.k, rescore_from, asked.extra)
+        found = best(state, queries, asked.asked, n_rescored, False, limits)
+        return ScoredResult(*asked.without_themselves(*found))
 
     def filter(self, *, allow: ArrayLike | None = None, deny: ArrayLike | None = None) -> Filter:
         """Create a filter for many searches: only these embeddings, or all but these.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["CorruptFileError", "DeadlineError", "LimitError"]
+__all__ = ["CorruptFileError", "DeadlineError", "LimitError", "OverloadedError"]
 
 
 class LimitError(ValueError):
@@ -53,6 +53,27 @@ class DeadlineError(TimeoutError):
     def __reduce__(self) -> tuple[type[DeadlineError], tuple[float, float]]:
         """Pickle the arguments of `__init__`: worker processes send exceptions back."""
         return DeadlineError, (self.timeout, self.seconds_late)
+
+
+class OverloadedError(RuntimeError):
+    """More is waiting than a queue has room for; this call was not accepted.
+
+    Attributes
+    ----------
+    retry_after : float
+        Seconds after which there will probably be room.
+
+    """
+
+    def __init__(self, retry_after: float, reason: str = "too many queries are waiting") -> None:
+        """Keep the time."""
+        super().__init__(f"{reason}: try again in {retry_after:.2g} seconds")
+        self.retry_after = retry_after
+        self._reason = reason
+
+    def __reduce__(self) -> tuple[type[OverloadedError], tuple[float, str]]:
+        """Pickle the arguments of `__init__`: worker processes send exceptions back."""
+        return OverloadedError, (self.retry_after, self._reason)
 
 
 class CorruptFileError(ValueError):

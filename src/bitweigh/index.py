@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh import _core, _storage, _system
 from bitweigh._checks import (
-    MAX_K,
     as_bitorder,
     as_choice,
     as_deadline,
@@ -41,6 +40,7 @@ from bitweigh._index.code_queries import CodeQueries
 from bitweigh._index.evidence import Evidence, RecentQueries, from_queries
 from bitweigh._index.explain import Explanation, explanation_of
 from bitweigh._index.filters import Filter, as_filter, segments_of
+from bitweigh._index.id_queries import IdQueries, check_weights
 from bitweigh._index.policy import SegmentPolicy
 from bitweigh._index.request import (
     Request,
@@ -51,7 +51,7 @@ from bitweigh._index.request import (
     within,
 )
 from bitweigh._index.state import State
-from bitweigh._results import Memory, RangeResult, SearchResult, others
+from bitweigh._results import Memory, RangeResult, SearchResult
 from bitweigh.hashers import Hasher
 from bitweigh.typing import (
     Batches,
@@ -468,29 +468,22 @@ class Index:
 
         """
         deadline = as_deadline(timeout)
-        extra = 0 if include_self else 1
-        k = as_integer(k, "k", 1, MAX_K - extra)
-        single = np.ndim(ids) == 0
-        query_ids = as_ids([ids] if single else ids)
         n_bits = self._policy.n_bits
-        if weights is not None and np.shape(weights) != (n_bits,):
-            raise ValueError(f"weights must have shape ({n_bits},), got {np.shape(weights)}")
+        asked = IdQueries(ids, k, include_self=include_self)
+        check_weights(weights, n_bits)
         state = self._state
-        step = max(1, len(query_ids)) if deadline is None else _LOCATED_IDS
-        codes = np.empty((len(query_ids), (n_bits + 7) // 8), np.uint8)
-        for first in range(0, len(query_ids), step):
+        step = max(1, len(asked.ids)) if deadline is None else _LOCATED_IDS
+        codes = np.empty((len(asked.ids), (n_bits + 7) // 8), np.uint8)
+        for first in range(0, len(asked.ids), step):
             if deadline is not None:
                 deadline.check()
             block = slice(first, first + step)
-            codes[block] = state.codes_of(query_ids[block], n_bits)
+            codes[block] = state.codes_of(asked.ids[block], n_bits)
         queries = CodeQueries(codes, weights, n_bits, self.bitorder)
         options = search_options(method, threads, deadline=deadline)
         request = self._request(options, allow, deny, filter, state)
-        distances, found = nearest_to_codes(request, queries, k + extra)
-        if extra:
-            kept = others(found, query_ids)
-            distances, found = distances[kept].reshape(-1, k), found[kept].reshape(-1, k)
-        return SearchResult(distances[0], found[0]) if single else SearchResult(distances, found)
+        found = nearest_to_codes(request, queries, asked.asked)
+        return SearchResult(*asked.without_themselves(*found))
 
     def search_codes(
         self,

@@ -18,7 +18,7 @@ from bitweigh._results import others
 from bitweigh._system import MAX_THREADS
 from bitweigh.hashers._base import Hasher
 from bitweigh.index import Index
-from bitweigh.typing import HasherName, Metric, VectorDtype, WeigherName
+from bitweigh.typing import HasherChoice, Metric, VectorDtype, WeigherName
 from bitweigh.vector_index import VectorIndex
 from bitweigh.weighers._base import Weigher
 
@@ -67,14 +67,15 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Default radius of `radius_neighbors`, inclusive.
     n_bits : int, optional
         Bits of a code. By default "itq" has one per feature but at most 128, "lsh" 128, "sign" one
-        per feature, and a hasher object its own.
-    hasher : "itq", "lsh", "sign" or a hasher
+        per feature, "levels" 128, "scalar" four per feature and some for the norm, and a hasher
+        object its own. With "auto" it is the maximum.
+    hasher : "itq", "lsh", "sign", "scalar", "levels", "auto" or a hasher
         Turns vectors into codes. A copy of a hasher object is fitted, with its own parameters.
-    weigher : "asym", "wh", "inner_product" or a weigher
+    weigher : "asym", "wh", "inner_product", "decoded" or a weigher, optional
         Turns queries into costs. A copy of a weigher object is fitted. Distances of "asym" and "wh"
         are never negative; those of "inner_product" are minus the inner product of the query's
         projections with the bits, and may be negative.
-    metric : "euclidean" or "cosine"
+    metric : "euclidean", "cosine" or "inner_product"
         With "cosine" all vectors are divided by their length; zero vectors are refused.
     rerank : "float16" or "float32", optional
         Keep the vectors, rounded to this dtype. `kneighbors` then ranks the nearest codes, 10 for
@@ -114,8 +115,8 @@ class WeightedHashNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         *,
         radius: float = 1.0,
         n_bits: int | None = None,
-        hasher: HasherName | Hasher = "itq",
-        weigher: WeigherName | Weigher = "asym",
+        hasher: HasherChoice | Hasher = "itq",
+        weigher: WeigherName | Weigher | None = None,
         metric: Metric = "euclidean",
         rerank: VectorDtype | None = None,
         n_jobs: int | None = None,

@@ -17,6 +17,7 @@ __all__ = [
     "Codes",
     "Floats",
     "FrameKind",
+    "HasherChoice",
     "HasherName",
     "Ids",
     "Method",
@@ -59,7 +60,7 @@ OnDuplicate: TypeAlias = Literal["error", "replace"]
 OnMissing: TypeAlias = Literal["error", "ignore"]
 """What to do with an id that is not in the index."""
 
-Metric: TypeAlias = Literal["euclidean", "cosine"]
+Metric: TypeAlias = Literal["euclidean", "cosine", "inner_product"]
 """Distance between vectors."""
 VectorDtype: TypeAlias = Literal["float16", "float32"]
 """Precision in which a vector index stores the vectors it reranks by."""
@@ -67,9 +68,11 @@ RescoreDtype: TypeAlias = Literal["int8", "float16", "float32"]
 """Precision in which binary embeddings keep the vectors that they are rescored by."""
 By: TypeAlias = Literal["vectors", "codes"]
 """What distances or scores are those of: kept vectors, or codes."""
-HasherName: TypeAlias = Literal["itq", "lsh", "sign"]
+HasherName: TypeAlias = Literal["itq", "lsh", "sign", "scalar", "levels"]
 """Hashers that can be chosen by name."""
-WeigherName: TypeAlias = Literal["asym", "wh", "inner_product"]
+HasherChoice: TypeAlias = Literal[HasherName, "auto"]
+"""The same, or the one that finds most of the true neighbours."""
+WeigherName: TypeAlias = Literal["asym", "wh", "inner_product", "decoded"]
 """Weighers that can be chosen by name."""
 Precision: TypeAlias = Literal["ubinary", "binary"]
 """The two layouts of binary-quantised embeddings."""

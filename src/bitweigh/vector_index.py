@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import (
     MAX_BITS,
-    MAX_K,
     as_choice,
     as_deadline,
     as_ids,
@@ -33,13 +32,16 @@ from bitweigh._forks import renew_lock_after_fork
 from bitweigh._index.evidence import DEFAULT_K
 from bitweigh._index.explain import Explanation
 from bitweigh._index.filters import Filter, as_filter
+from bitweigh._index.id_queries import IdQueries
 from bitweigh._index.request import MAX_LIMIT
 from bitweigh._index.state import State
 from bitweigh._progress import ProgressBar
-from bitweigh._results import Memory, RangeResult, SearchResult, others
+from bitweigh._results import Memory, RangeResult, SearchResult
 from bitweigh._storage import note_text
 from bitweigh._vectors import files
 from bitweigh._vectors.adding import check_mergeable, with_merged, with_vectors
+from bitweigh._vectors.bit_weights import know_bits
+from bitweigh._vectors.choosing import Trials, Wish
 from bitweigh._vectors.codes_and_vectors import (
     MappedFrom,
     added_attributes,
@@ -54,7 +56,14 @@ from bitweigh._vectors.codes_and_vectors import (
 )
 from bitweigh._vectors.compacting import compact
 from bitweigh._vectors.hashing import as_queries, cost_blocks, costs_of, one_query
-from bitweigh._vectors.learning import MAX_DEFAULT_BITS, as_hasher, as_weigher, check_bits, learn
+from bitweigh._vectors.learning import (
+    MAX_DEFAULT_BITS,
+    as_hasher,
+    as_weigher,
+    check_bits,
+    check_together,
+    learn,
+)
 from bitweigh._vectors.ranking import within
 from bitweigh._vectors.searching import (
     Options,
@@ -73,7 +82,7 @@ from bitweigh.typing import (
     BuildMode,
     By,
     Codes,
-    HasherName,
+    HasherChoice,
     Ids,
     Method,
     Metric,
@@ -102,14 +111,21 @@ class VectorIndex:
     ----------
     n_bits : int, optional
         Bits of a code. By default they follow from the hasher and the number of features: with
-        "itq" one per feature but at most 128, with "lsh" 128, with "sign" one per feature, and a
-        hasher object has its own. A number that contradicts the hasher is an error.
-    hasher : "itq", "lsh", "sign" or a hasher
+        "itq" one per feature but at most 128, with "lsh" 128, with "sign" one per feature, with
+        "scalar" four per feature and some for the norm, with "levels" 128, and a hasher object has
+        its own. A number that contradicts the hasher is an error. With "auto" it is the maximum,
+        128 by default.
+    hasher : "itq", "lsh", "sign", "scalar", "levels", "auto" or a hasher
         Turns vectors into codes; docs/choosing.md compares them. A copy of an object is fitted.
-    weigher : "asym", "wh", "inner_product" or a weigher
-        Turns queries into costs. A copy of an object is fitted.
-    metric : "euclidean" or "cosine"
-        With "cosine" all vectors are divided by their length; zero vectors are refused.
+        With "auto", `fit` compares those that make at most `n_bits` bits on a sample, and takes the
+        one whose codes find most of the true neighbours; `trials` has what it measured.
+    weigher : "asym", "wh", "inner_product", "decoded" or a weigher, optional
+        Turns queries into costs. A copy of an object is fitted. By default "decoded" with "scalar"
+        and "levels", else "asym".
+    metric : "euclidean", "cosine" or "inner_product"
+        With "cosine" all vectors are divided by their length; zero vectors are refused. With
+        "inner_product" the largest product is nearest, and a distance is minus the product; that
+        needs "scalar" or "levels", or "sign" with the weigher "inner_product".
     rerank : "float16" or "float32", optional
         Keep the vectors, rounded to this dtype, and rank candidates by true distance. There is no
         "int8" as for `BinaryEmbeddings`.
@@ -140,8 +156,8 @@ class VectorIndex:
         self,
         *,
         n_bits: int | None = None,
-        hasher: HasherName | Hasher = "itq",
-        weigher: WeigherName | Weigher = "asym",
+        hasher: HasherChoice | Hasher = "itq",
+        weigher: WeigherName | Weigher | None = None,
         metric: Metric = "euclidean",
         rerank: VectorDtype | None = None,
         seed: int = 0,
@@ -153,14 +169,21 @@ class VectorIndex:
         """Create an empty index, not fitted yet."""
         bits = MAX_DEFAULT_BITS if n_bits is None else as_n_bits(n_bits)
         self._seed = as_integer(seed, "seed", 0, 2**63 - 1)
+        as_choice(metric, "metric", get_args(Metric))
+        self._metric: Metric = metric
+        self._wish = Wish(bits, weigher, metric, self._seed) if hasher == "auto" else None
+        if self._wish is not None:
+            self._wish.check()
+            hasher = "levels"  # until one is chosen: it makes any number of bits
+            weigher = None
+        self._trials = Trials()
         self._hasher = as_hasher(hasher, bits, self._seed)
         self._n_bits = None if n_bits is None else bits
         check_bits(self._n_bits, self._hasher)
         # ITQ has at most one bit per feature; only the default number of bits may be lowered.
         self._bits_may_be_fewer = n_bits is None and hasher == "itq"
-        self._weigher = as_weigher(weigher, self._seed)
-        as_choice(metric, "metric", ("euclidean", "cosine"))
-        self._metric: Metric = metric
+        self._weigher = as_weigher(weigher, self._hasher, self._seed)
+        check_together(self._hasher, self._weigher, metric)
         if rerank is not None:
             as_choice(rerank, "rerank", ("float16", "float32"))
         self._rerank: VectorDtype | None = rerank
@@ -194,6 +217,15 @@ class VectorIndex:
     def weigher(self) -> Weigher:
         """A copy of the fitted weigher."""
         return copy.copy(self._fitted().weigher)
+
+    @property
+    def trials(self) -> Trials:
+        """What ``hasher="auto"`` measured in `fit`, the best first; empty with other hashers.
+
+        A tuple of named tuples ``(hasher, n_bits, n_bytes, precision, seconds)``; printing it shows
+        a table. It is not saved.
+        """
+        return self._trials
 
     @property
     def n_bits(self) -> int:
@@ -282,23 +314,29 @@ class VectorIndex:
     def _fit(self, X: ArrayLike, progress: bool | None) -> Self:
         """As `fit`; None shows a progress bar only on a terminal."""
         vectors = as_vectors(X, type(self).__name__)
-        with self._writing, ProgressBar("learning", 1, shown=progress) as bar:
+        with self._writing:
             before = self._state
             if before is not None and len(before.index):
                 raise ValueError(
                     f"fit needs an empty index, but this one has {len(before.index)} vectors"
                 )
-            check_bits(self._n_bits, self._hasher, vectors.shape[1] or None)
-            hasher, weigher = learn(
-                self._hasher,
-                self._weigher,
-                vectors,
-                self._metric,
-                self._seed,
-                self._bits_may_be_fewer,
-                None if progress is False else bar,
-            )
+            hasher, weigher, trials = self._hasher, self._weigher, Trials()
+            if self._wish is None:
+                check_bits(self._n_bits, hasher, vectors.shape[1] or None)
+            else:
+                hasher, weigher, trials = self._wish.choose(vectors, progress)
+            with ProgressBar("learning", 1, shown=progress) as bar:
+                hasher, weigher = learn(
+                    hasher,
+                    weigher,
+                    vectors,
+                    self._metric,
+                    self._seed,
+                    self._bits_may_be_fewer,
+                    None if progress is False else bar,
+                )
             index = Index(hasher.n_bits_, bitorder=hasher.bitorder, **self._options)
+            know_bits(index, hasher, weigher)
             if before is not None:
                 index._state = State(next_id=before.index._state.next_id)
                 index._note = before.index._note
@@ -306,6 +344,7 @@ class VectorIndex:
             self._state = VectorState(
                 index, hasher, weigher, stored, self._metric, self._rerank, self._seed
             )
+            self._trials = trials
         return self
 
     def add(
@@ -681,11 +720,8 @@ class VectorIndex:
         """
         deadline = as_deadline(timeout)
         state = self._fitted()
-        extra = 0 if include_self else 1
-        k = as_integer(k, "k", 1, MAX_K - extra)
-        single = np.ndim(ids) == 0
-        query_ids = as_ids([ids] if single else ids)
-        n_codes = n_candidates(state, k, rerank_from, "rerank", extra)
+        asked = IdQueries(ids, k, include_self=include_self)
+        n_codes = n_candidates(state, asked.k, rerank_from, "rerank", asked.extra)
         if n_codes == 0:
             return state.index.search_by_id(
                 ids,
@@ -697,14 +733,11 @@ class VectorIndex:
                 filter=filter,
                 timeout=timeout,
             )
-        queries = kept_vectors(state, query_ids, "rerank")
+        queries = kept_vectors(state, asked.ids, "rerank")
         options = Options(as_filter(allow, deny, filter), threads, deadline)
         with ProgressBar("searching", shown=False) as bar:
-            distances, found = nearest_vectors(state, queries, k + extra, n_codes, options, bar)
-        if extra:
-            kept = others(found, query_ids)
-            distances, found = distances[kept].reshape(-1, k), found[kept].reshape(-1, k)
-        return SearchResult(distances[0], found[0]) if single else SearchResult(distances, found)
+            found = nearest_vectors(state, queries, asked.asked, n_codes, options, bar)
+        return SearchResult(*asked.without_themselves(*found))
 
     def range_search(
         self,

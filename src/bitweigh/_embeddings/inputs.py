@@ -20,6 +20,7 @@ __all__ = [
     "float_blocks",
     "one_query",
     "sign_codes",
+    "signs_of",
 ]
 
 # "binary" is "ubinary" minus 128, which is the same as flipping this bit.
@@ -88,6 +89,12 @@ def sign_codes(embeddings: NDArray[Any]) -> Codes:
     codes = [np.packbits(block > 0, axis=1) for block in float_blocks(embeddings)]
     n_bytes = (embeddings.shape[1] + 7) // 8
     return np.concatenate([np.empty((0, n_bytes), np.uint8), *codes])
+
+
+def signs_of(codes: Codes, dim: int) -> NDArray[np.float64]:
+    """The bits of packed codes as -1 and +1, (n, dim)."""
+    signs: NDArray[np.float64] = 2.0 * np.unpackbits(codes, axis=1, count=dim) - np.float64(1)
+    return signs
 
 
 def as_queries(queries: object, dim: int, name: str = "queries") -> Floats:

@@ -26,7 +26,21 @@ from bitweigh.costs import inner_product
 from bitweigh.errors import LimitError
 from bitweigh.typing import Floats
 
-__all__ = ["Limits", "best", "in_order_of_bits", "in_order_of_vectors", "n_to_rescore", "scored"]
+__all__ = [
+    "TOO_MANY",
+    "Limits",
+    "as_scores",
+    "best",
+    "folded",
+    "in_order_of_bits",
+    "in_order_of_vectors",
+    "n_to_rescore",
+    "refuse_signed",
+    "scored",
+]
+
+TOO_MANY = "embeddings with a score of at least min_score"
+"""What a `LimitError` counts."""
 
 # Sums of products of such numbers with float32 are finite.
 _MAX_QUERY = 1e200
@@ -42,10 +56,12 @@ class Limits(NamedTuple):
     deadline: _core.Deadline | None = None
 
 
-def n_to_rescore(state: EmbeddingsState, k: int, rescore_from: object, extra: int = 0) -> int:
+def n_to_rescore(
+    state: EmbeddingsState, k: int, rescore_from: object, extra: int = 0, rows: int | None = None
+) -> int:
     """The number of embeddings to rescore, found by their bits; 0 to rank by bits alone.
 
-    `extra` as in `n_candidates`.
+    `extra` and `rows` as in `n_candidates`.
     """
     if (
         state.vectors is not None
@@ -53,7 +69,7 @@ def n_to_rescore(state: EmbeddingsState, k: int, rescore_from: object, extra: in
         and as_integer(rescore_from, "rescore_from", 0, 2**32) == 0
     ):
         return 0
-    return n_candidates(state, k, rescore_from, "rescore", extra)
+    return n_candidates(state, k, rescore_from, "rescore", extra, rows)
 
 
 def best(
@@ -67,9 +83,9 @@ def best(
     """The k embeddings with the largest scores; queries are (dim,) or (nq, dim)."""
     vectors = state.vectors
     rescoring = vectors is not None and n_rescored > 0
-    if rescoring and signed:
-        raise ValueError("signed=True is for scores of bits: pass rescore_from=0 with it")
-    rows = _folded(state, queries) if rescoring else None
+    if rescoring:
+        refuse_signed(signed, "rescore_from=0")
+    rows = folded(state, queries) if rescoring else None
     costs = as_query_costs(
         inner_product(queries, signed=signed), state.index.n_bits, limits.deadline
     )
@@ -102,9 +118,8 @@ def scored(
     try:
         found = _within(state, queries, 0.0 - bounds, by_vectors, signed, limit, limits)
     except LimitError as error:
-        what = "embeddings with a score of at least min_score"
-        raise LimitError(error.query, error.limit, what) from None
-    return _as_scores(found)
+        raise LimitError(error.query, error.limit, TOO_MANY) from None
+    return as_scores(found)
 
 
 def _within(
@@ -118,10 +133,9 @@ def _within(
 ) -> RangeResult:
     threads, allow, deny, filter_, deadline = limits
     if by_vectors:
-        if signed:
-            raise ValueError("signed=True is for scores of bits: pass by='codes' with it")
+        refuse_signed(signed, "by='codes'")
         assert state.vectors is not None
-        rows = _folded(state, queries)
+        rows = folded(state, queries)
         ids = ids_among(state.index.ids, as_filter(allow, deny, filter_))
         return all_within(
             state.vectors, ids, rows, "inner_product", radii, limit, threads, deadline
@@ -149,25 +163,32 @@ def in_order_of_vectors(
 
     All are scored before the first is yielded.
     """
-    rows = _folded(state, query)
+    rows = folded(state, query)
     ids = ids_among(state.index.ids, as_filter(limits.allow, limits.deny, limits.filter))
 
     def pairs() -> Iterator[tuple[float, int]]:
         everything = np.array([np.inf])
         found = all_within(vectors, ids, rows, "inner_product", everything, None, None)
-        _, scores, near = _as_scores(found)
+        _, scores, near = as_scores(found)
         yield from zip(scores.tolist(), near.tolist(), strict=True)
 
     return pairs()
 
 
-def _as_scores(found: RangeResult) -> ScoredRangeResult:
+def refuse_signed(signed: bool, instead: str) -> None:
+    """Raise ValueError for `signed` where scores are those of vectors."""
+    if signed:
+        raise ValueError(f"signed=True is for scores of bits: pass {instead} with it")
+
+
+def as_scores(found: RangeResult) -> ScoredRangeResult:
+    """Distances as scores, in place."""
     # Not -distances, which would turn 0.0 into -0.0.
     scores = np.subtract(0.0, found.distances, out=found.distances)
     return ScoredRangeResult(found.lims, scores, found.ids)
 
 
-def _folded(state: EmbeddingsState, queries: Floats) -> NDArray[np.float64]:
+def folded(state: EmbeddingsState, queries: Floats) -> NDArray[np.float64]:
     """Queries (nq, dim) whose products with the numbers that are kept are the scores."""
     rows = np.array(queries, np.float64, order="C").reshape(-1, state.index.n_bits)
     if state.scales is not None:

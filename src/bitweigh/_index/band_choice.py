@@ -12,6 +12,7 @@ on all rows, and kept if it gains enough.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitweigh._index.bands import BandChoice, BandOptions, code_bytes, extra_bytes, layout_of
 from bitweigh._index.evidence import Evidence, request_for
@@ -42,8 +43,12 @@ def best_for_sample(
     options: BandOptions,
     max_bands: int,
     evidence: Evidence,
+    weights: NDArray[np.float64] | None = None,
 ) -> BandChoice:
-    """The number of bands that is best for a sample of the rows, with their gain there."""
+    """The number of bands that is best for a sample of the rows, with their gain there.
+
+    `weights` are those of `layout_of`.
+    """
     n = len(codes)
     sample_rows = min(n, max(_MIN_SAMPLE_ROWS, min(n // _SAMPLE_SHARE, _MAX_SAMPLE_ROWS)))
     rows = np.random.default_rng(_SEED).choice(n, sample_rows, replace=False)
@@ -57,7 +62,7 @@ def best_for_sample(
     gains = {}
     for count in _counts(max_bands):
         width = options.with_bands(count).ideal_shape(sample_rows, n_bits)[1]
-        layout = layout_of(sample, n_bits, bitorder, count, width)
+        layout = layout_of(sample, n_bits, bitorder, count, width, weights)
         segment = Segment.build(sample, np.arange(sample_rows), n_bits, layout, bitorder)
         gains[count] = gain_of(segment, bitorder, sampled, factor)
     best = max(gains.values())

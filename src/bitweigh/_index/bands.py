@@ -179,11 +179,21 @@ def fits_in_free_memory(n: int, n_bits: int, count: int, width: int) -> bool:
     return extra_bytes(n, n_bits, count, width) <= free_memory() * FREE_SHARE
 
 
-def layout_of(codes: Codes, n_bits: int, bitorder: BitOrder, count: int, width: int) -> BandLayout:
-    """The bits of each of `count` bands, at most `width` bits each, for these codes."""
-    if count == 1 or n_bits > MAX_SPREAD_BITS:
+def layout_of(
+    codes: Codes,
+    n_bits: int,
+    bitorder: BitOrder,
+    count: int,
+    width: int,
+    weights: NDArray[np.float64] | None = None,
+) -> BandLayout:
+    """The bits of each of `count` bands, at most `width` bits each, for these codes.
+
+    With `weights` (n_bits,), what bits usually cost, the bands take those that weigh most.
+    """
+    if weights is None and (count == 1 or n_bits > MAX_SPREAD_BITS):
         return contiguous_layout(n_bits, count, width)
-    return spread_layout(codes, n_bits, count, width, bitorder)
+    return spread_layout(codes, n_bits, count, width, bitorder, weights)
 
 
 def contiguous_layout(n_bits: int, count: int, width: int) -> BandLayout:
@@ -196,32 +206,44 @@ def contiguous_layout(n_bits: int, count: int, width: int) -> BandLayout:
 
 
 def spread_layout(
-    codes: Codes, n_bits: int, count: int, width: int, bitorder: BitOrder
+    codes: Codes,
+    n_bits: int,
+    count: int,
+    width: int,
+    bitorder: BitOrder,
+    weights: NDArray[np.float64] | None = None,
 ) -> BandLayout:
     """`count` bands of `width` bits, chosen so that the bits of a band depend little on each other.
 
     Bits that depend on each other waste keys: some keys never occur, and others have too many rows.
     The table in docs/tuning.md shows the effect on speed. Bits are assigned in descending order of
     variance, each to the band whose bits it correlates least with in a sample of the rows. If not
-    all bits are used, those that vary least are left out.
+    all bits are used, those that vary least are left out. With `weights` a bit counts by what it
+    adds to the variance of distances.
     """
     rows = np.random.default_rng(0).choice(len(codes), min(len(codes), SAMPLE_ROWS), replace=False)
     bits = np.unpackbits(codes[rows], axis=1, count=n_bits, bitorder=bitorder).astype(np.float32)
     bits -= bits.mean(axis=0)
     spreads = bits.std(axis=0)
+    numbers = np.arange(n_bits)
+    if weights is not None:
+        # Only the bits that will be used: there may be thousands of others.
+        numbers = np.sort(np.argsort(-spreads * weights, kind="stable")[: count * width])
+        bits, spreads, weights = bits[:, numbers], spreads[numbers], weights[numbers]
     bits /= np.maximum(spreads, 1e-6)
     squared = np.square(bits.T @ bits / len(bits))
     bands: list[list[int]] = [[] for _ in range(count)]
     room = min(width, -(-n_bits // count))
     # shared[band, bit]: how much a bit depends on those in the band. A sample is good for a few
     # digits only; ties go to the emptier band.
-    shared = np.zeros((count, n_bits), dtype=np.float32)
+    shared = np.zeros((count, len(numbers)), dtype=np.float32)
     sizes = np.zeros(count, dtype=np.int64)
-    for bit in np.argsort(-spreads, kind="stable")[: count * width].tolist():
+    importance = spreads if weights is None else spreads * weights
+    for bit in np.argsort(-importance, kind="stable")[: count * width].tolist():
         measure = shared[:, bit].round(3) + 1e-5 * sizes
         measure[sizes >= room] = np.inf
         best = int(measure.argmin())
-        bands[best].append(bit)
+        bands[best].append(int(numbers[bit]))
         sizes[best] += 1
         shared[best] += squared[bit]
     return tuple(np.array(sorted(band), dtype=np.uint16) for band in bands if band)

@@ -7,6 +7,7 @@ as the nearest ones, and that bits on which neighbours agree count for more.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple, TypeAlias
 
@@ -23,14 +24,19 @@ from bitweigh.typing import BitOrder, Codes
 __all__ = [
     "DEFAULT_K",
     "MAX_QUERIES",
+    "CostsOfCodes",
     "Evidence",
     "RecentQueries",
     "from_codes",
+    "from_decoded",
     "from_queries",
     "request_for",
+    "weights_of",
 ]
 
 Costs: TypeAlias = NDArray[np.float64]
+CostsOfCodes: TypeAlias = Callable[[Codes], Costs]
+"""The costs (n, n_bits, 2) of queries that codes (n, n_bytes) stand for."""
 
 DEFAULT_K = 10
 # Queries that are looked at; with more of them a choice hardly changes.
@@ -104,6 +110,23 @@ def from_codes(codes: Codes, n_bits: int, bitorder: BitOrder) -> Evidence:
     weights = (known + np.abs(rng.standard_normal(known.shape))) / 2
     costs = from_weights(codes[rows], weights, per_query=True, bitorder=bitorder)
     return Evidence(np.asarray(costs, np.float64), DEFAULT_K, "stored", rows)
+
+
+def from_decoded(codes: Codes, costs_of: CostsOfCodes) -> Evidence:
+    """Queries that are what some stored codes (n, n_bytes) stand for; the same for the same codes.
+
+    `costs_of` turns codes into the costs of such queries.
+    """
+    drawn = np.random.default_rng(_SEED).choice(
+        len(codes), min(len(codes), MAX_QUERIES), replace=False
+    )
+    return Evidence(costs_of(codes[drawn]), DEFAULT_K, "stored", drawn)
+
+
+def weights_of(evidence: Evidence) -> NDArray[np.float64]:
+    """What each bit costs on average, (n_bits,)."""
+    weights: NDArray[np.float64] = np.abs(np.diff(evidence.costs, axis=2)).mean(axis=(0, 2))
+    return weights
 
 
 def from_queries(costs: Costs, k: int | None) -> Evidence:

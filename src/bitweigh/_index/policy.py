@@ -13,7 +13,13 @@ import numpy as np
 from bitweigh import _core
 from bitweigh._index.band_choice import MIN_GAIN, best_for_sample, gain_of
 from bitweigh._index.bands import BandChoice, BandOptions, fits_in_free_memory, layout_of
-from bitweigh._index.evidence import Evidence, from_codes
+from bitweigh._index.evidence import (
+    CostsOfCodes,
+    Evidence,
+    from_codes,
+    from_decoded,
+    weights_of,
+)
 from bitweigh._index.segments import LiveSegment, Segment, Unbanded
 from bitweigh._index.state import State
 from bitweigh.typing import BitOrder, BuildMode, Codes, Ids
@@ -46,12 +52,16 @@ class SegmentPolicy:
     """The fewest rows of a segment that gets bands automatically; fewer are scanned quickly."""
     minds_free_memory: bool = True
     """Whether bands that the caller did not ask for must leave enough of the free memory."""
+    costs_of_codes: CostsOfCodes | None = None
+    """Makes queries from codes whose bits differ in weight; bands take those that weigh most."""
 
     def __post_init__(self) -> None:
         """Set the default of `banded_rows`: a mebibyte of codes, which takes 25 us to scan."""
         self.banded_rows = self.banded_rows or (1 << 20) // ((self.n_bits + 7) // 8)
 
-    def with_rows(self, state: State, codes: Codes, ids: Ids | None) -> State:
+    def with_rows(
+        self, state: State, codes: Codes, ids: Ids | None, *, threads: int | None = None
+    ) -> State:
         """The state with these rows added, n >= 1; without ids they are numbered from `next_id`.
 
         The ids must be distinct, and none may be in the state.
@@ -72,7 +82,7 @@ class SegmentPolicy:
         while segments and self._merges(segments[-1], rows):
             rows += len(segments[-1])
             pieces.append(segments.pop().codes_and_ids())
-        new_segments = self._sealed(_joined(pieces), _bytes_of(segments))
+        new_segments = self._sealed(_joined(pieces), _bytes_of(segments), threads=threads)
         return State((*segments, *new_segments), None, next_id)
 
     def with_bands(
@@ -137,6 +147,7 @@ class SegmentPolicy:
         *,
         min_banded_rows: int | None = None,
         evidence: Evidence | None = None,
+        threads: int | None = None,
     ) -> tuple[LiveSegment, ...]:
         """Rows as segments, each as large as possible, with bands where the policy builds them.
 
@@ -152,7 +163,11 @@ class SegmentPolicy:
                 segment = self._unbanded(piece, "manual")
             else:
                 segment = self.segment_of(
-                    piece, other_bytes, min_banded_rows=min_banded_rows, evidence=evidence
+                    piece,
+                    other_bytes,
+                    min_banded_rows=min_banded_rows,
+                    evidence=evidence,
+                    threads=threads,
                 )
             segments.append(LiveSegment(segment))
             other_bytes += segments[-1].memory().total
@@ -210,13 +225,18 @@ class SegmentPolicy:
         if count == 0:
             return self._unbanded(rows, "memory_limit")
         options = self.band_options
-        choice = None
+        choice = weights = None
+        if self.costs_of_codes is not None:
+            decoded = from_decoded(codes, self.costs_of_codes)
+            weights, evidence = weights_of(decoded), evidence or decoded
         if options.bands is None and self.min_gain > 0:
             if len(ids) < _MIN_DECIDED_ROWS:
                 return self._unbanded(rows, "small")
             if evidence is None:
                 evidence = from_codes(codes, self.n_bits, self.bitorder)
-            choice = best_for_sample(codes, self.n_bits, self.bitorder, options, count, evidence)
+            choice = best_for_sample(
+                codes, self.n_bits, self.bitorder, options, count, evidence, weights
+            )
             if choice.gain < self.min_gain:
                 return self._unbanded(rows, "no_gain", choice)
             count, width = choice.bands, choice.band_bits
@@ -226,7 +246,7 @@ class SegmentPolicy:
             and not fits_in_free_memory(len(ids), self.n_bits, count, width)
         ):
             return self._unbanded(rows, "free_memory")
-        layout = layout_of(codes, self.n_bits, self.bitorder, count, width)
+        layout = layout_of(codes, self.n_bits, self.bitorder, count, width, weights)
         segment = Segment.build(codes, ids, self.n_bits, layout, self.bitorder, threads=threads)
         if choice is None or evidence is None:
             return segment

@@ -100,13 +100,17 @@ class Segment:
             order = first_order(codes, layout, bitorder)
             codes = rows_of(codes, order)
             ids = rows_of(ids[:, np.newaxis].view(np.uint8), order).view(ids.dtype)[:, 0]
+            del order
         by_id = None
         if not is_ascending(ids):
             by_id = np.empty(len(ids), dtype=np.uint32)
             _core.sort_ids(ids, by_id)
+        # Building bands takes the most memory: what they do not need is gone by then.
+        stored_ids = _stored(ids, by_id is None)
+        del ids
         blocks = _core.pack_blocks(codes)
         bands = build_bands(codes, blocks, layout, bitorder, threads)
-        return cls(n_bits, blocks, _stored(ids, by_id is None), by_id, bands, unbanded, choice)
+        return cls(n_bits, blocks, stored_ids, by_id, bands, unbanded, choice)
 
     @classmethod
     def build_lean(

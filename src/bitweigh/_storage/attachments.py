@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
@@ -153,7 +153,7 @@ def read_fields(fields: Fields, n_bits: int) -> Attachments:
     if vectors is not None and vectors.dtype != np.dtype(rerank).newbyteorder("<").str:
         fields.fail_at("rerank", f"must be the dtype of {vectors.name}")
     return Attachments(
-        fields.choice("metric", ("euclidean", "cosine")),
+        fields.choice("metric", get_args(Metric)),
         rerank,
         fields.integer("seed", 0, MAX_SEED),
         n_features,

@@ -25,6 +25,7 @@ from bitweigh.hashers import Hasher
 
 __all__ = [
     "STREAMED_ENDINGS",
+    "WILDCARDS",
     "ArraySource",
     "Batch",
     "FileSource",
@@ -33,6 +34,7 @@ __all__ = [
     "RowSource",
     "Source",
     "as_source",
+    "files_at",
     "loaded_bytes",
 ]
 
@@ -48,6 +50,9 @@ _PARQUET_COPIES = 7
 _MAPPED = {".npy", ".bvecs", ".fbin", ".fvecs", ".i8bin", ".u8bin", ".ivecs"}
 STREAMED_ENDINGS = _MAPPED | {".parquet"}
 """Endings of the names of files that need not be read as a whole."""
+
+WILDCARDS = "*?["
+"""Signs that make a path a pattern, unless there is a file of that very name."""
 
 
 class RowSource(ABC):
@@ -177,6 +182,8 @@ class FileSource(RowSource):
     column, id_column : str, optional
         Columns of parquet files: of the codes or vectors, by default "code" or "vector", and of
         the ids.
+    vectors : bool
+        Whether the files have vectors, also without a hasher: they are read as they are.
 
     """
 
@@ -188,6 +195,7 @@ class FileSource(RowSource):
         hasher: Hasher | None = None,
         column: str | None = None,
         id_column: str | None = None,
+        vectors: bool = False,
     ) -> None:
         """Open the files."""
         self.paths = [Path(path) for path in paths]
@@ -197,13 +205,14 @@ class FileSource(RowSource):
             raise ValueError("a build needs at least one file, got none")
         self.id_paths = [Path(path) for path in ids or ()]
         self._hasher = hasher
-        name = column or ("code" if hasher is None else "vector")
+        self.vectors = vectors or hasher is not None
+        name = column or ("vector" if self.vectors else "code")
         endings = {path.suffix.lower() for path in self.paths}
         self._source: RowSource
         if endings == {".parquet"}:
             if self.id_paths:
                 raise ValueError("ids of parquet files are in a column: give id_column, not ids")
-            self._source = _row_groups(self.paths, name, id_column, hasher is not None)
+            self._source = _row_groups(self.paths, name, id_column, self.vectors)
         elif endings <= _MAPPED:
             if column is not None or id_column is not None:
                 raise ValueError("column and id_column are for parquet files")
@@ -392,11 +401,13 @@ def as_source(
     hasher: Hasher | None = None,
     column: str | None = None,
     id_column: str | None = None,
+    vectors: bool = False,
 ) -> Source:
     """The source that a caller means: a path, several paths, an array, an iterable of batches.
 
     A folder stands for the files in it whose names `FileSource` accepts, in the order of their
-    names. The options are those of `FileSource`; only `hasher` is for batches as well.
+    names, and so does a pattern such as ``codes/*.parquet``. The options are those of `FileSource`;
+    only `hasher` is for batches as well.
     """
     of_files = {"ids": ids, "column": column, "id_column": id_column}
     if hasher is not None:
@@ -405,12 +416,14 @@ def as_source(
         hasher._need_fitted()
     paths: Sequence[Any] = ()
     if isinstance(source, str | os.PathLike):
-        paths = _files_at(Path(source))
+        paths = files_at(Path(source))
     elif isinstance(source, list | tuple) and all(isinstance(p, str | os.PathLike) for p in source):
         paths = source
     if paths:
         ids = [ids] if isinstance(ids, str | os.PathLike) else ids
-        return FileSource(paths, ids=ids, hasher=hasher, column=column, id_column=id_column)
+        return FileSource(
+            paths, ids=ids, hasher=hasher, column=column, id_column=id_column, vectors=vectors
+        )
     for name, value in of_files.items():
         if value is not None:
             raise ValueError(f"{name} is for files; batches can be (codes, ids)")
@@ -428,11 +441,17 @@ def as_source(
     )
 
 
-def _files_at(path: Path) -> list[Path]:
-    """The file at a path, or those in the folder there."""
-    if not path.is_dir():
+def files_at(path: Path) -> list[Path]:
+    """The file at a path, those in the folder there, or those that a pattern with * ? [ means."""
+    if path.is_dir():
+        endings = " ".join(sorted(STREAMED_ENDINGS))
+        found = [file for file in path.iterdir() if file.suffix.lower() in STREAMED_ENDINGS]
+        if not found:
+            raise ValueError(f"{path} has no files that end in {endings}")
+        return sorted(found)
+    if path.exists() or not any(sign in str(path) for sign in WILDCARDS):
         return [path]
-    found = sorted(file for file in path.iterdir() if file.suffix.lower() in STREAMED_ENDINGS)
-    if not found:
-        raise ValueError(f"{path} has no files that end in {' '.join(sorted(STREAMED_ENDINGS))}")
-    return found
+    matching = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+    if not matching:
+        raise FileNotFoundError(f"{path}: no file has such a name")
+    return matching

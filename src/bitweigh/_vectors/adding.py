@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +12,14 @@ from numpy.typing import NDArray
 from bitweigh._progress import ProgressBar
 from bitweigh._vectors.hashing import row_blocks
 from bitweigh._vectors.state import VectorState
+from bitweigh.hashers._base import Clipped
 from bitweigh.hashers._estimator import Estimator
 from bitweigh.typing import Ids
 
 __all__ = ["check_mergeable", "with_merged", "with_vectors"]
+
+# Values beyond those of a sample are few, if it is like all vectors.
+_MAX_SHARE_OUTSIDE = 0.01
 
 
 def with_vectors(
@@ -26,9 +31,12 @@ def with_vectors(
     """
     writer = None if state.vectors is None else state.vectors.writer()
     codes = np.empty((len(vectors), (state.index.n_bits + 7) // 8), np.uint8)
+    outside = Clipped()
     with ProgressBar("adding", len(vectors), unit="vectors", shown=progress) as bar:
         for first, block in row_blocks(state, vectors, "X"):
-            codes[first : first + len(block)] = state.hasher._codes_block(block)
+            made, clipped = state.hasher._codes_and_clipped(block)
+            codes[first : first + len(block)] = made
+            outside = Clipped(outside.values + clipped.values, outside.norms + clipped.norms)
             if writer is not None:
                 writer.write(block)
             bar.advance(len(block))
@@ -37,7 +45,19 @@ def with_vectors(
     index.add(codes, ids, on_duplicate="replace")
     new_ids = range(first_id, first_id + len(codes)) if ids is None else ids
     stored = None if writer is None else writer.finish(new_ids)
+    _report(outside, vectors)
     return replace(state, index=index, vectors=stored)
+
+
+def _report(outside: Clipped, vectors: NDArray[Any]) -> None:
+    """Warn about values that were clipped, if they are many, and about norms in any case."""
+    if outside.norms or outside.values > _MAX_SHARE_OUTSIDE * vectors.size:
+        warnings.warn(
+            f"of {len(vectors)} vectors, {outside.values} values and {outside.norms} norms are "
+            "outside the range of those that `fit` saw, and were clipped: distances of these "
+            "vectors are wrong; fit on vectors like all those to come",
+            stacklevel=5,
+        )
 
 
 def check_mergeable(state: VectorState, other: VectorState) -> None:
@@ -69,9 +89,10 @@ def with_merged(state: VectorState, other: VectorState) -> VectorState:
 
 def _equal(first: Estimator, second: Estimator) -> bool:
     """Whether two estimators have the same parameters, and have learned the same."""
-    if type(first) is not type(second) or vars(first).keys() != vars(second).keys():
+    facts, others = ({**vars(each), **each._fitted_params()} for each in (first, second))
+    if type(first) is not type(second) or facts.keys() != others.keys():
         return False
     return all(
-        value is vars(second)[name] or np.array_equal(value, vars(second)[name])
-        for name, value in vars(first).items()
+        value is others[name] or np.array_equal(value, others[name])
+        for name, value in facts.items()
     )

@@ -119,12 +119,18 @@ def ranks_by_vectors(state: StateWithVectors, by: object, option: str) -> bool:
 
 
 def n_candidates(
-    state: StateWithVectors, k: int, wanted: object, option: str, extra: int = 0
+    state: StateWithVectors,
+    k: int,
+    wanted: object,
+    option: str,
+    extra: int = 0,
+    rows: int | None = None,
 ) -> int:
     """The number of best codes to rank by their vectors, for the k best; 0 without vectors.
 
     `wanted` is the argument ``{option}_from``, at least k. `extra` more are found: rows that are
-    searched for themselves, and left out of the answer.
+    searched for themselves, and left out of the answer. `rows` is the number of all rows, if the
+    state is only like theirs.
     """
     name = f"{option}_from"
     if state.vectors is None:
@@ -135,7 +141,7 @@ def n_candidates(
         number = max(10 * (k + extra), 100)
     else:
         number = as_integer(wanted, name, k, 2**32 - extra) + extra
-    return max(1, min(number, len(state.index)))
+    return max(1, min(number, len(state.index) if rows is None else rows))
 
 
 def refuse_k_alone(sample_queries: object | None, k: object | None) -> None:

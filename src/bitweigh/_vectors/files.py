@@ -10,6 +10,7 @@ from pathlib import Path
 from bitweigh._storage import Source, vector_files
 from bitweigh._storage.arrays import Array
 from bitweigh._storage.vector_files import VectorContent, VectorSource
+from bitweigh._vectors.bit_weights import know_bits
 from bitweigh._vectors.state import VectorState
 from bitweigh._vectors.store import Vectors, blocks_of
 from bitweigh.errors import CorruptFileError
@@ -52,8 +53,10 @@ def load(
         content.codes.state if mapped else None,
         content.codes.note,
     )
+    index = Index._of(content.codes, source, build)
+    know_bits(index, content.hasher, content.weigher)
     state = VectorState(
-        Index._of(content.codes, source, build),
+        index,
         content.hasher,
         content.weigher,
         _vectors_of(content, vector_source, mapped),

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from bitweigh import hashers, weighers
 from bitweigh._checks import as_integer
 from bitweigh._progress import ProgressBar
+from bitweigh.hashers import Sign
 from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._estimator import Estimator, defaults
 from bitweigh.hashers._vectors import blocks, sample_rows, unit_rows
 from bitweigh.typing import Metric
-from bitweigh.weighers import Wh
+from bitweigh.weighers import Decoded, InnerProduct, Wh
 from bitweigh.weighers._base import Weigher
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "as_hasher",
     "as_weigher",
     "check_bits",
+    "check_together",
     "learn",
 ]
 
@@ -41,20 +43,45 @@ def as_hasher(hasher: object, n_bits: int, seed: int) -> Hasher:
     """Create a hasher by name; a hasher object is returned as it is."""
     if isinstance(hasher, Hasher):
         return hasher
-    return _by_name("hasher", hasher, hashers.BY_NAME, n_bits=n_bits, seed=seed)
+    return _by_name("hasher", hasher, hashers.BY_NAME, ("auto",), n_bits=n_bits, seed=seed)
 
 
-def as_weigher(weigher: object, seed: int) -> Weigher:
-    """Create a weigher by name; a weigher object is returned as it is."""
+def as_weigher(weigher: object, hasher: Hasher, seed: int) -> Weigher:
+    """Create a weigher by name, None for that of the hasher; an object is returned as it is."""
     if isinstance(weigher, Weigher):
         return weigher
-    return _by_name("weigher", weigher, weighers.BY_NAME, seed=seed)
+    name = hasher._default_weigher if weigher is None else weigher
+    return _by_name("weigher", name, weighers.BY_NAME, (), seed=seed)
 
 
-def _by_name(what: str, name: object, by_name: Mapping[Any, type[Kind]], **parameters: int) -> Kind:
-    """Create an estimator by the name of its class, with the parameters that the class accepts."""
+def check_together(hasher: Hasher, weigher: Weigher, metric: Metric) -> None:
+    """Raise ValueError unless the weigher makes sense of the hasher's bits, for the metric."""
+    decodes = isinstance(weigher, Decoded)
+    if hasher._needs_decoding and not decodes:
+        raise ValueError(f"the bits of {hasher} are digits: leave weigher out, got {weigher}")
+    if decodes and hasher._default_weigher != "decoded":
+        raise ValueError(f"the weigher Decoded is for Scalar and Levels, got {hasher}")
+    products = isinstance(weigher, InnerProduct) and isinstance(hasher, Sign)
+    if metric == "inner_product" and not (decodes or products):
+        raise ValueError(
+            "metric='inner_product' needs codes that stand for vectors: use hasher='scalar' or "
+            f"'levels', or 'sign' with weigher='inner_product', got {hasher} and {weigher}"
+        )
+
+
+def _by_name(
+    what: str,
+    name: object,
+    by_name: Mapping[Any, type[Kind]],
+    others: tuple[str, ...],
+    **parameters: int,
+) -> Kind:
+    """Create an estimator by the name of its class, with the parameters that the class accepts.
+
+    `others` are names that callers know of.
+    """
     if not isinstance(name, str) or name not in by_name:
-        names = ", ".join(map(repr, by_name))
+        names = ", ".join(map(repr, (*by_name, *others)))
         raise ValueError(f"{what} must be {names} or a {what}, got {name!r}")
     kind = by_name[name]
     accepted = defaults(kind)
@@ -96,6 +123,7 @@ def learn(
     generator = np.random.default_rng(seed)
     sample = _sample_for(hasher, vectors, metric, generator)
     hasher = copy.deepcopy(hasher)
+    hasher._prepare_for(metric)
     if cap_bits:
         hasher.set_params(n_bits=max(1, min(hasher.get_params()["n_bits"], sample.shape[1])))
     if bar is None:
@@ -103,7 +131,10 @@ def learn(
     else:
         _fit_reporting(hasher, sample, bar)
     weigher = copy.deepcopy(weigher)
-    _fit_weigher(weigher, hasher, sample, generator)
+    if isinstance(weigher, Decoded):
+        weigher.fit_hasher(hasher, metric)
+    else:
+        _fit_weigher(weigher, hasher, sample, generator)
     if bar is not None:
         bar.advance(1 - _HASHER_SHARE)
     return hasher, weigher
@@ -132,7 +163,7 @@ def _sample_for(
     """The rows to learn from: at most the hasher's `max_fit_rows`, of length 1 for "cosine"."""
     max_rows = as_integer(hasher.max_fit_rows, "max_fit_rows", 1, 2**63 - 1)
     sample = sample_rows(vectors, max_rows, generator)
-    if metric == "euclidean":
+    if metric != "cosine":
         return sample
     units = np.empty(sample.shape, np.result_type(sample.dtype, np.float32))
     for first, block in blocks(sample, sampled=True):

@@ -6,7 +6,7 @@ compiled module: it depends on these two alone.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,7 @@ from bitweigh._vectors.store import Vectors
 from bitweigh.errors import CorruptFileError, LimitError
 from bitweigh.typing import Ids, Metric
 
-__all__ = ["RankingMetric", "all_within", "rank", "within"]
-
-RankingMetric: TypeAlias = Metric | Literal["inner_product"]
-"""Distance between a query and a vector; that of "inner_product" is minus the product."""
+__all__ = ["Metric", "all_within", "rank", "within"]
 
 # Queries in a block: so many that reading a vector takes little of the time.
 _BLOCK_QUERIES = 256
@@ -38,7 +35,7 @@ def rank(
     vectors: Vectors,
     queries: NDArray[np.float64],
     candidates: Ids,
-    metric: RankingMetric,
+    metric: Metric,
     threads: int | None,
     distances: NDArray[np.float64],
     ids: Ids,
@@ -79,7 +76,7 @@ def all_within(
     vectors: Vectors,
     ids: Ids,
     queries: NDArray[np.float64],
-    metric: RankingMetric,
+    metric: Metric,
     radii: NDArray[np.float64],
     limit: int | None,
     threads: int | None,

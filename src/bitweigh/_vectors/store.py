@@ -36,13 +36,15 @@ _BLOCK_VALUES = 2**20
 class _Log:
     """A nameless temporary file of rows, deleted when nothing uses it any more."""
 
-    def __init__(self, dtype: np.dtype[Any], n_features: int) -> None:
+    def __init__(
+        self, dtype: np.dtype[Any], n_features: int, folder: str | os.PathLike[str] | None = None
+    ) -> None:
         self.dtype = dtype
         self.n_features = n_features
         self.row_bytes = dtype.itemsize * n_features
         # After a fork both processes have the file; only the one that created it writes.
         self.owner = os.getpid()
-        self._folder = tempfile.gettempdir()
+        self._folder = tempfile.gettempdir() if folder is None else os.fspath(folder)
         self._file = tempfile.TemporaryFile(  # noqa: SIM115
             prefix="bitweigh-", buffering=0, dir=self._folder
         )
@@ -200,6 +202,10 @@ class Vectors:
     def empty(cls, dtype: RescoreDtype, n_features: int) -> Vectors:
         """Create an empty store."""
         return cls(_Log(np.dtype(dtype), n_features))
+
+    def emptied(self, folder: str | os.PathLike[str]) -> Vectors:
+        """Create an empty store of such vectors, whose file is in this folder."""
+        return Vectors(_Log(self.dtype, self.n_features, folder))
 
     @classmethod
     def of_arrays(cls, ids: Ids, vectors: Rows) -> Vectors:

@@ -16,7 +16,7 @@ from bitweigh._optional import optional
 from bitweigh.frames._columns import Chunk
 from bitweigh.io._paths import PathLike, as_file
 
-__all__ = ["Frame", "Source", "chunks_of", "opened_parquet"]
+__all__ = ["Frame", "Source", "chunks_of", "opened_parquet", "parquet_in"]
 
 Frame: TypeAlias = Any
 """A DataFrame of pandas or polars, or a Table or RecordBatch of pyarrow; none need be installed."""
@@ -67,13 +67,20 @@ def _of_file(path: Path, names: Sequence[str], rows: int) -> Iterator[Chunk]:
 def opened_parquet(path: Path, names: Sequence[str]) -> Iterator[Any]:
     """A parquet file with these columns, as pyarrow opens it; errors name the file."""
     file, _ = as_file(path)
+    with parquet_in(file, str(file), names) as opened:
+        yield opened
+
+
+@contextmanager
+def parquet_in(file: Any, name: str, names: Sequence[str]) -> Iterator[Any]:  # noqa: ANN401
+    """The same for a path or an open file of this name."""
     arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
     try:
         with parquet.ParquetFile(file) as opened:
-            _need_columns(str(file), names, opened.schema_arrow.names)
+            _need_columns(name, names, opened.schema_arrow.names)
             yield opened
     except (arrow.ArrowException, OSError) as error:
-        raise ValueError(f"{file}: not a complete parquet file: {error}") from None
+        raise ValueError(f"{name}: not a complete parquet file: {error}") from None
 
 
 def _of_frame(source: Any, names: Sequence[str], rows: int) -> Iterator[Chunk]:  # noqa: ANN401

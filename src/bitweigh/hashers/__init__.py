@@ -9,13 +9,21 @@ import os
 from bitweigh.hashers import _files
 from bitweigh.hashers._base import Hasher
 from bitweigh.hashers._itq import ITQ
+from bitweigh.hashers._levels import Levels
 from bitweigh.hashers._lsh import LSH
+from bitweigh.hashers._scalar import Scalar
 from bitweigh.hashers._sign import Sign
 from bitweigh.typing import HasherName
 
-__all__ = ["ITQ", "LSH", "Hasher", "Sign", "load"]
+__all__ = ["ITQ", "LSH", "Hasher", "Levels", "Scalar", "Sign", "load"]
 
-BY_NAME: dict[HasherName, type[Hasher]] = {"itq": ITQ, "lsh": LSH, "sign": Sign}
+BY_NAME: dict[HasherName, type[Hasher]] = {
+    "itq": ITQ,
+    "lsh": LSH,
+    "sign": Sign,
+    "scalar": Scalar,
+    "levels": Levels,
+}
 
 
 def load(path: str | os.PathLike[str]) -> Hasher:

@@ -8,17 +8,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitweigh._checks import as_bitorder, as_integer, as_n_bits
 from bitweigh.hashers._estimator import Estimator
+from bitweigh.hashers._linear import project_each, rounding_slack
+from bitweigh.hashers._terms import BitTerms
 from bitweigh.hashers._vectors import as_out, as_vectors, blocks, sample_rows
-from bitweigh.typing import BitOrder, Codes
+from bitweigh.typing import BitOrder, Codes, Metric, WeigherName
 
-__all__ = ["Hasher", "LinearHasher"]
+__all__ = ["Clipped", "Hasher", "LinearHasher"]
+
+
+class Clipped(NamedTuple):
+    """How much of some rows is outside the range that a hasher has learned."""
+
+    values: int = 0
+    """Features whose values are."""
+    norms: int = 0
+    """Rows whose norms are."""
 
 
 class Hasher(Estimator, ABC):
@@ -223,6 +234,26 @@ class Hasher(Estimator, ABC):
         """Packed codes (m, n_bytes) of checked rows."""
         return np.packbits(self._bits_block(block), axis=1, bitorder=self.bitorder)
 
+    def _codes_and_clipped(self, block: NDArray[np.float64]) -> tuple[Codes, Clipped]:
+        """Packed codes (m, n_bytes) of checked rows, and what was clipped to make them."""
+        return self._codes_block(block), Clipped()
+
+    _default_weigher: ClassVar[WeigherName] = "asym"
+    """The weigher that goes with the hasher, unless another one is given."""
+    _needs_decoding: ClassVar[bool] = False
+    """Whether bits mean nothing one by one."""
+
+    def _prepare_for(self, metric: Metric) -> None:
+        """Set parameters that depend on the metric, before `fit`; ValueError if it is no use."""
+
+    def _projected_codes(self, codes: Codes) -> NDArray[np.float64] | None:  # noqa: ARG002
+        """The projections (n, n_bits) of what codes stand for; None if that is not known."""
+        return None
+
+    def _terms_of_bits(self, metric: Metric) -> BitTerms | None:  # noqa: ARG002 overrides use it
+        """What each bit adds to the distance of a query; None if codes stand for no vectors."""
+        return None
+
     def _bits_block(self, block: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Bits (m, n_bits) of checked rows; an override must return exactly the same."""
         bits: NDArray[np.bool_] = self._project_block(block) > self.thresholds_
@@ -230,13 +261,7 @@ class Hasher(Estimator, ABC):
 
 
 class LinearHasher(Hasher):
-    """A hasher whose projection is ``(x - mean_) @ projection_``.
-
-    The last bits of a matrix product by BLAS depend on its shape and, within one product, on the
-    position of a row. So the projection is defined as a separate product of each row with the
-    matrix: the same call whatever the other rows are. One product for all rows, several times
-    faster, decides the bits for which its rounding cannot matter.
-    """
+    """A hasher whose projection is ``(x - mean_) @ projection_``."""
 
     n_bits: int
 
@@ -247,28 +272,16 @@ class LinearHasher(Hasher):
         return as_n_bits(self.n_bits)
 
     def _project_block(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._project_each(block - self.mean_)
-
-    def _project_each(self, centred: NDArray[np.float64]) -> NDArray[np.float64]:
-        products: NDArray[np.float64] = np.matmul(centred[:, np.newaxis, :], self.projection_)
-        return products[:, 0, :]
+        return project_each(block - self.mean_, self.projection_)
 
     def _bits_block(self, block: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The bits of `_project_block`: by one matrix product, and row by row where it is close.
-
-        Proof: a sum of d products in any order, fused or not, is within d u / (1 - d u) times
-        sum |x_i w_i| <= |x| |w| of the exact sum, u = 2^-53. So two of them differ by at most twice
-        that, and `slack` is about twice that difference, which covers the rounding of the norms.
-        The constants cover squares and products that underflow.
-        """
+        """The bits of `_project_block`: by one matrix product, and row by row where it is close."""
         centred = block - self.mean_
         projected = centred @ self.projection_
-        lengths = np.linalg.norm(centred, axis=1)[:, np.newaxis] + 1e-150
-        relative_slack = 4 * (centred.shape[1] + 8) * 2.0**-53
-        slack = relative_slack * lengths * np.linalg.norm(self.projection_, axis=0) + 1e-290
+        slack = rounding_slack(centred, self.projection_)
         bits: NDArray[np.bool_] = projected > self.thresholds_
         certain = np.abs(projected - self.thresholds_) > slack
         close = np.flatnonzero(~certain.all(axis=1))
         if len(close):
-            bits[close] = self._project_each(centred[close]) > self.thresholds_
+            bits[close] = project_each(centred[close], self.projection_) > self.thresholds_
         return bits

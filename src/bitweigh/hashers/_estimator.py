@@ -97,6 +97,9 @@ class Estimator:
         """The shapes of the arrays that `fit` learns with these parameters."""
         return self._learned
 
+    def _check_loaded(self) -> None:
+        """Complete what was read from a file; ValueError if its parts do not fit each other."""
+
     def _need_fitted(self) -> None:
         if not hasattr(self, "n_bits_"):
             raise not_fitted_error()(

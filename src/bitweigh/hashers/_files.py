@@ -30,11 +30,13 @@ __all__ = ["from_bytes", "most_bytes_for", "read", "read_from", "to_bytes", "wri
 FORMAT = "bitweigh-estimator"
 VERSION = 1
 _ABOUT = "about"
-# Values of the parameters that are strings; all others are integers.
+# Values of the parameters that are not integers.
 _CHOICES = {
     "bitorder": ("big", "little"),
     "threshold": ("zero", "median"),
     "variant": ("expectation", "lower_bound"),
+    "rotation": (None, "random", "pca"),
+    "origin": ("mean", "zero"),
 }
 # The maximum size of a file: enough for 8192 bits and half a million features.
 MAX_FILE_BYTES = 1 << 35
@@ -93,7 +95,7 @@ def to_bytes(estimator: Estimator) -> bytes:
         arrays[name] = np.array(getattr(estimator, name), np.int64)
     for name in estimator._sizes():
         stored_name = estimator._stored_names.get(name, name)
-        arrays[stored_name] = np.ascontiguousarray(getattr(estimator, name))
+        arrays[stored_name] = np.ascontiguousarray(getattr(estimator, name), np.float64)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()
@@ -116,8 +118,10 @@ def _from_file(
     return _Reader(path, members).estimator(kinds)
 
 
-def _plain(value: object) -> int | str:
-    return value if isinstance(value, str) else operator.index(value)  # type: ignore[arg-type]
+def _plain(value: object) -> int | str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return operator.index(value)  # type: ignore[arg-type]
 
 
 def _members(file: io.FileIO | io.BytesIO, size: int) -> dict[str, NDArray[Any]]:
@@ -202,6 +206,10 @@ class _Reader:
         unknown = self.arrays.keys() - {_ABOUT, *counts, *stored_names.values()}
         if unknown:
             self.fail(f"{kind.__name__} has no {min(unknown)}")
+        try:
+            estimator._check_loaded()
+        except ValueError as error:
+            self.fail(str(error))
         return estimator
 
     def about(self) -> dict[str, Any]:
@@ -232,7 +240,7 @@ class _Reader:
             if choices is None and type(value) is not int:
                 self.fail(f"the parameter {name} must be an integer, got {value!r}")
             if choices is not None and value not in choices:
-                self.fail(f"the parameter {name} must be one of {', '.join(choices)}")
+                self.fail(f"the parameter {name} must be one of {', '.join(map(str, choices))}")
         return found
 
     def count(self, name: str) -> int:

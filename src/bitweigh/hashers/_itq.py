@@ -15,6 +15,7 @@ from bitweigh._blas import one_blas_thread
 from bitweigh._checks import as_integer
 from bitweigh.hashers._base import LinearHasher
 from bitweigh.hashers._estimator import Shape
+from bitweigh.hashers._linear import leading_components, random_rotation
 from bitweigh.hashers._vectors import blocks, mean_of
 from bitweigh.typing import BitOrder
 
@@ -115,7 +116,7 @@ class ITQ(LinearHasher):
         work = for_components + n_rounds * for_round
         mean = mean_of(rows)
         with one_blas_thread() as limited:
-            components = _leading_components(
+            components = leading_components(
                 rows, mean, n_bits, lambda share: self._report(share * for_components / work)
             )
             projected = np.empty((len(rows), n_bits))
@@ -123,7 +124,7 @@ class ITQ(LinearHasher):
                 projected[start : start + len(block)] = (block - mean) @ components
             rotation, errors = _rotate(
                 projected,
-                _random_rotation(n_bits, generator),
+                random_rotation(n_bits, generator),
                 n_rounds,
                 _system.default_threads() if limited else 1,
                 lambda: self._report(for_round / work),
@@ -132,28 +133,6 @@ class ITQ(LinearHasher):
         self.projection_ = np.ascontiguousarray(components @ rotation)
         self.thresholds_ = np.zeros(n_bits)
         self.quantisation_errors_ = errors
-
-
-def _leading_components(
-    rows: NDArray[Any], mean: NDArray[np.float64], n_bits: int, report: Callable[[float], None]
-) -> NDArray[np.float64]:
-    """Eigenvectors of the covariance with the largest eigenvalues first, (n_features, n_bits).
-
-    `report` is called with the share of the rows after each block.
-    """
-    covariance = np.zeros((rows.shape[1], rows.shape[1]))
-    for _, block in blocks(rows):
-        centred = block - mean
-        covariance += centred.T @ centred
-        report(len(block) / len(rows))
-    _, vectors = np.linalg.eigh(covariance / len(rows))  # ascending eigenvalues
-    return vectors[:, ::-1][:, :n_bits]
-
-
-def _random_rotation(n_bits: int, generator: np.random.Generator) -> NDArray[np.float64]:
-    """An orthogonal matrix, uniformly distributed."""
-    q, r = np.linalg.qr(generator.standard_normal((n_bits, n_bits)))
-    return q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
 
 
 def _rotate(

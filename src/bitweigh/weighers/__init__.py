@@ -10,15 +10,17 @@ from bitweigh.hashers import _files
 from bitweigh.typing import WeigherName
 from bitweigh.weighers._asym import Asym
 from bitweigh.weighers._base import Weigher
+from bitweigh.weighers._decoded import Decoded
 from bitweigh.weighers._inner_product import InnerProduct
 from bitweigh.weighers._wh import Wh
 
-__all__ = ["Asym", "InnerProduct", "Weigher", "Wh", "load"]
+__all__ = ["Asym", "Decoded", "InnerProduct", "Weigher", "Wh", "load"]
 
 BY_NAME: dict[WeigherName, type[Weigher]] = {
     "asym": Asym,
     "wh": Wh,
     "inner_product": InnerProduct,
+    "decoded": Decoded,
 }
 
 
