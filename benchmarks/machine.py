@@ -8,7 +8,10 @@ from bitweigh_experiments import hardware
 
 __all__ = ["facts"]
 
-_RESULTS = ("docs/benchmarks.md", "docs/tuning.md", "docs/growth.svg")
+_RESULTS = (
+    *("docs/benchmarks.md", "docs/choosing.md", "docs/embeddings.md", "docs/tuning.md"),
+    *("docs/growth.svg", "docs/quality.svg", "docs/quality-bytes.svg", "docs/quality-time.svg"),
+)
 
 
 def facts() -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from cases import KERNELS
@@ -67,3 +68,13 @@ def test_threads_default_to_the_cpus_this_process_may_use(monkeypatch: pytest.Mo
     )
     if hasattr(os, "sched_setaffinity"):
         assert python(code).stdout.split() == ["1"]
+
+
+def test_the_avx512_kernel_is_there_where_the_cpu_has_it() -> None:
+    flags = Path("/proc/cpuinfo")
+    if not flags.exists() or "avx512bw" not in flags.read_text():
+        pytest.skip("this CPU has no AVX-512: no test runs that kernel here")
+    assert "avx512" in KERNELS
+    # Only where it was measured to be faster is it the default.
+    intel = "GenuineIntel" in flags.read_text()
+    assert KERNELS.index("avx512") == (0 if intel and "avx512_vbmi" in flags.read_text() else 1)
