@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,7 +15,7 @@ import pytest
 from cli_cases import done, plain, run
 
 from bitweigh import cluster
-from bitweigh.cluster import PublishConflictError
+from bitweigh.cluster import IncompleteError, Missing, PublishConflictError
 from bitweigh.cluster.stores import FolderStore
 
 CODES = np.random.default_rng(1).integers(0, 256, (300, 4), dtype=np.uint8)
@@ -91,7 +95,14 @@ def test_build_says_what_it_made_as_json() -> None:
     told = json.loads(done("cluster", "build", "codes.npy", "-o", "new", "--json"))
     assert told.pop("seconds") > 0
     assert told.pop("bytes") == cluster.verify("new").n_bytes
-    assert told == {"url": "new", "version": 1, "rows": 300, "n_bits": 32, "shards": 1}
+    assert told == {
+        "url": "new",
+        "version": 1,
+        "rows": 300,
+        "kind": "codes",
+        "n_bits": 32,
+        "shards": 1,
+    }
 
 
 def test_update_adds_and_removes() -> None:
@@ -221,6 +232,19 @@ def test_vacuum_deletes_what_is_not_kept() -> None:
     cluster.verify("shards")
 
 
+def test_vacuum_deletes_what_killed_builds_have_left() -> None:
+    staged = Path("shards/staging/build-0")
+    staged.mkdir()
+    (staged / "piece-000000").write_bytes(b"rows")
+    hour_ago = time.time() - 3600
+    for path in (staged / "piece-000000", staged):
+        os.utime(path, (hour_ago, hour_ago))
+    assert done("cluster", "vacuum", "shards") == "shards: deleted 0 versions and 0 shards\n"
+    told = done("cluster", "vacuum", "shards", "--staged-older-than", "59m")
+    assert told == "shards: deleted 0 versions and 0 shards, and what 1 build left\n"
+    assert not staged.exists()
+
+
 def test_plan_tells_what_a_cluster_would_take() -> None:
     expected = cluster.plan("shards", memory=2**30)
     assert done("cluster", "plan", "shards", "--memory", "1G") == f"{expected}\n"
@@ -232,6 +256,66 @@ def test_plan_tells_what_a_cluster_would_take() -> None:
         "cluster", "plan", "codes.npy", "--rows-per-shard", "150"
     )
     assert "305 codes" in done("cluster", "plan", "codes.npy", "few.npy")
+
+
+class Connected:
+    """Calls of `cluster.connect`, which opens the shards here."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str]] = []
+        self.closed = 0
+
+    def __call__(self, name: str, *, address: str) -> Any:
+        self.calls.append((name, address))
+        if name != "wiki":
+            raise KeyError(f"no cluster {name!r}: start it first")
+        shards: Any = cluster.open("shards")
+        shards.close = lambda: setattr(self, "closed", self.closed + 1)
+        return shards
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> Connected:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    found = Connected()
+    monkeypatch.setattr(cluster, "connect", found)
+    return found
+
+
+def test_search_asks_a_running_cluster_by_its_name(connected: Connected) -> None:
+    expected = done("search", "index", "queries.npy", "-k", "4", "--hamming")
+    options = ("queries.npy", "-k", "4", "--hamming")
+    assert done("cluster", "search", "wiki", *options) == expected
+    assert done("cluster", "search", "wiki", *options, "--address", "first:6379") == expected
+    assert connected.calls == [("wiki", "auto"), ("wiki", "first:6379")]
+    assert connected.closed == 2
+
+
+@pytest.mark.parametrize("path", ["wiki", "./wiki", "s3://wiki/x"])
+def test_a_folder_or_url_is_never_taken_for_the_name_of_a_cluster(
+    connected: Connected, path: str
+) -> None:
+    Path("shards").rename("wiki")
+    run("cluster", "search", path, "queries.npy")
+    assert connected.calls == []
+
+
+@pytest.mark.usefixtures("connected")
+def test_what_is_neither_a_folder_nor_a_cluster_is_told_in_one_line() -> None:
+    line = refused("cluster", "search", "none", "queries.npy")
+    assert line.startswith("error: there is no folder none, nor a cluster of that name: no cluster")
+
+
+def test_a_shard_that_a_cluster_lacks_is_told_in_one_line(
+    connected: Connected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(*_: Any, **__: Any) -> Any:
+        raise IncompleteError([Missing(2, 100, "its holder has died")], 300)
+
+    monkeypatch.setattr(cluster.Shards, "search", search)
+    line = refused("cluster", "search", "wiki", "queries.npy")
+    assert "shard 2 (100 of 300 rows): its holder has died" in line
+    assert connected.closed == 1
 
 
 WRONG: list[tuple[tuple[str, ...], str]] = [
@@ -248,6 +332,8 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
         "give --rows-per-shard or --shards, not both",
     ),
     (("build", "codes.npy", "--shards", "20000", "-o", "new"), "shards must be from 1 to 10000"),
+    (("build", "codes.npy", "--workers", "0", "-o", "new"), "0 is neither a number from 1 to 256"),
+    (("reshard", "shards", "--shards", "2", "--workers", "Ray"), "Ray is neither a number from 1"),
     (("update", "shards"), "give --add FILE or --remove IDS, or both"),
     (("update", "shards", "--remove", "1", "--ids", "ids.npy"), "--ids goes with --add"),
     (("update", "shards", "--remove", "-", "--remove", "-"), "only one --remove can be -, stdin"),
@@ -256,12 +342,15 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("update", "shards", "--add", "wide.npy"), "wide.npy: codes must have shape"),
     (("reshard", "none", "--shards", "2"), "none has no versions of shards"),
     (("reshard", "shards"), "Missing option '--shards'"),
-    (("search", "none", "queries.npy"), "none has no versions of shards"),
+    (("search", "./none", "queries.npy"), "none has no versions of shards"),
+    (("search", "no-ne", "queries.npy"), "no-ne has no versions of shards"),
+    (("search", "none", "queries.npy", "--version", "2"), "--version goes with a folder or URL"),
     (("search", "shards"), "give QUERIES, a file or - for stdin, or --id ID; not both"),
     (("search", "shards", "wide.npy"), "these have 8; 57 to 64 bits would fit"),
     (("verify", "none"), "none has no versions of shards"),
     (("versions", "none"), "none has no versions of shards"),
     (("vacuum", "shards", "--keep", "0"), "Invalid value for '--keep'"),
+    (("vacuum", "shards", "--staged-older-than", "soon"), "soon is not an age"),
     (("plan",), "give INPUT, or the URL of shards, or --rows and --bits"),
     (("plan", "none"), "none: no such file or folder"),
     (("plan", "--rows", "5"), "--rows goes with --bits"),
@@ -280,6 +369,58 @@ def test_a_mistake_is_told_in_one_line(arguments: tuple[str, ...], says: str) ->
     assert says in refused("cluster", *arguments)
     assert sorted(Path("shards").rglob("*")) == before
     assert not Path("none").exists()
+
+
+def fake_ray(monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> None:
+    ray = ModuleType("ray")
+    facts: dict[str, Any] = {"__version__": "2.60.0", "is_initialized": lambda: False}
+    for name, value in (facts | attributes).items():
+        setattr(ray, name, value)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+
+
+CHANGES = [
+    ("build", "codes.npy", "-o", "new"),
+    ("update", "shards", "--remove", "1"),
+    ("reshard", "shards", "--shards", "2"),
+]
+
+
+@pytest.mark.parametrize("arguments", CHANGES, ids=str)
+def test_ray_builds_where_an_address_says_and_is_left_then(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    fake_ray(
+        monkeypatch,
+        init=lambda address, **_: seen.append(address),
+        shutdown=lambda: seen.append("left"),
+    )
+
+    def on_ray(function: Any, tasks: Any) -> Any:
+        seen.append("ray")
+        return ((number, function(*task)) for number, task in enumerate(tasks))
+
+    monkeypatch.setattr("bitweigh.cluster.tasks._on_ray", on_ray)
+    done("cluster", *arguments, "--workers", "ray", "--address", "head:6379")
+    assert (seen[0], seen[1], seen[-1]) == ("head:6379", "ray", "left")
+
+
+@pytest.mark.parametrize("arguments", CHANGES, ids=str)
+def test_without_a_ray_cluster_nothing_is_changed(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(**_: Any) -> None:
+        raise ConnectionError("Could not find any running Ray instance.")
+
+    fake_ray(monkeypatch, init=init)
+    line = refused("cluster", *arguments, "--workers", "ray")
+    assert "Could not find any running Ray instance" in line
+    monkeypatch.setitem(sys.modules, "ray", None)
+    line = refused("cluster", *arguments, "--workers", "ray")
+    assert "this needs ray: pip install 'bitweigh[cluster]'" in line
+    assert cluster.versions("shards") == [1]
+    assert not Path("new").exists()
 
 
 def test_a_conflict_with_another_publisher_is_told_in_one_line(
@@ -311,3 +452,38 @@ def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(FolderStore, "version_numbers", numbers)
     assert isinstance(run("cluster", "versions", "shards").exception, AssertionError)
+
+
+def test_shards_like_an_index_of_vectors_answer_as_it_does() -> None:
+    vectors = np.random.default_rng(2).standard_normal((200, 16)).astype(np.float32)
+    np.save("vectors.npy", vectors)
+    np.save("more.npy", -vectors[:3])
+    done("build", "vectors.npy", "--rerank", "float32", "-o", "vector-index")
+    like = ("--like", "vector-index")
+    told = done("cluster", "build", "vectors.npy", *like, "--shards", "3", "-o", "vector-shards")
+    assert told.startswith("vector-shards: version 1, 200 vectors of 16 bits in 3 shards, in ")
+    search = ("vectors.npy", "-k", "4", "--candidates", "50")
+    found = done("cluster", "search", "vector-shards", *search)
+    assert found == done("search", "vector-index", *search)
+    by_id = ("--id", "7", "--radius", "3")
+    assert done("cluster", "search", "vector-shards", *by_id) == done(
+        "search", "vector-index", *by_id
+    )
+    done("cluster", "update", "vector-shards", "--add", "more.npy")
+    done("add", "vector-index", "more.npy")
+    found = done("cluster", "search", "vector-shards", *search)
+    assert found == done("search", "vector-index", *search)
+    assert "--candidates is for indexes of vectors" in refused(
+        "cluster", "search", "shards", "queries.npy", "--candidates", "50"
+    )
+
+
+def test_columns_of_vectors_and_what_is_no_template_are_checked() -> None:
+    np.save("vectors.npy", np.eye(16, dtype=np.float32))
+    done("build", "vectors.npy", "-o", "vector-index")
+    build = ("cluster", "build", "vectors.npy", "-o", "new", "--like")
+    assert "this is an index of codes" in refused(*build, "index")
+    assert "there is no such folder" in refused(*build, "nothing")
+    assert "those of `like`" in refused(*build, "vector-index", "--bits", "16")
+    assert "give vectors=" in refused(*build, "vector-index", "--codes", "x")
+    assert "give codes=" in refused("cluster", "build", "codes.npy", "-o", "new", "--vectors", "x")

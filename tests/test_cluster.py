@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from hypothesis import strategies as st
 
 import bitweigh
 from bitweigh import cluster
+from bitweigh._index import segments
 from bitweigh.cluster import (
     HashPartition,
     RangePartition,
     Shards,
     Version,
     building,
+    row_files,
     shuffle,
 )
 from bitweigh.cluster.shares import Shares, share_of
@@ -313,3 +316,42 @@ def test_the_library_does_not_import_the_cluster() -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert bitweigh.Index is Index
+
+
+def test_only_what_bands_need_is_in_memory_while_they_are_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 1 << 18
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "codes.npy", rng.integers(0, 4, (rows, 8), dtype=np.uint8))
+    np.save(tmp_path / "ids.npy", rng.permutation(rows))
+    held = []
+    build_bands = segments.build_bands
+
+    def measured(codes: Any, *arguments: Any) -> Any:
+        if len(codes) == rows:
+            held.append(tracemalloc.get_traced_memory()[0] / rows)
+        return build_bands(codes, *arguments)
+
+    monkeypatch.setattr(segments, "build_bands", measured)
+    tracemalloc.start()
+    try:
+        cluster.build(tmp_path / "codes.npy", tmp_path / "s", ids=tmp_path / "ids.npy", shards=1)
+    finally:
+        tracemalloc.stop()
+    # A row has a code of 8 bytes, an id and its place by id of 4 each. Neither the rows as they
+    # were collected, nor the order that they were sorted in, are there.
+    assert len(held) == 1
+    assert 16 <= held[0] < 20
+
+
+@pytest.mark.parametrize("small_enough_for_the_engine", [True, False])
+def test_rows_are_collected_in_ascending_id(
+    small_enough_for_the_engine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not small_enough_for_the_engine:
+        monkeypatch.setattr(row_files._core, "max_segment_rows", 100)
+    codes, ids = row_files.sorted_in_files(CODES, IDS, tmp_path)
+    order = np.argsort(IDS)
+    assert np.array_equal(codes, CODES[order])
+    assert np.array_equal(ids, IDS[order])

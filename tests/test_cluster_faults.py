@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
+import numpy as np
 import pytest
+
+from bitweigh import cluster
+from bitweigh.cluster import ControlPlaneError
 
 pytestmark = [
     pytest.mark.cluster,
@@ -26,6 +32,25 @@ def test_faults_are_not_seen_with_two_replicas() -> None:
     assert len(FAULTS) == 6
 
 
+def test_without_the_control_plane_searches_go_on_and_changes_say_so() -> None:
+    from benchmarks.cluster.codes import some_codes
+    from benchmarks.cluster.ray_cluster import served
+
+    with served(some_codes(5000)) as run:
+        expected = run.cluster.search(np.ones((64, 2)), 3).ids
+        cluster.update(run.url, add=np.zeros((1, 8), np.uint8))
+        run.nodes.head_node.kill_gcs_server()
+        began = time.monotonic()
+        with pytest.raises(ControlPlaneError, match="the keeper does not answer"):
+            run.cluster.publish()
+        with pytest.raises(ControlPlaneError, match="the keeper does not answer"):
+            run.cluster.scale(1)
+        # Ray ends all programs a minute after it has lost its control plane.
+        assert time.monotonic() - began < 30
+        assert np.array_equal(run.cluster.search(np.ones((64, 2)), 3).ids, expected)
+        assert run.cluster.version.number == 1
+
+
 def test_a_link_that_is_cut_is_not_seen_with_two_replicas() -> None:
     from benchmarks.cluster.networks import can_make_networks, run_cut
 
@@ -35,3 +60,9 @@ def test_a_link_that_is_cut_is_not_seen_with_two_replicas() -> None:
     assert seen.queries > 100
     assert (seen.errors, seen.wrong) == (0, 0)
     assert seen.worst < 0.5
+
+
+def test_publishing_under_load_never_mixes_versions_whatever_fails() -> None:
+    from benchmarks.cluster.publishing import run_publishing
+
+    assert run_publishing(1000)

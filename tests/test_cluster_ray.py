@@ -19,7 +19,9 @@ import pytest
 
 from bitweigh import cluster
 from bitweigh.cluster import IncompleteError, Patience
+from bitweigh.embeddings import BinaryEmbeddings
 from bitweigh.index import Index
+from bitweigh.vector_index import VectorIndex
 
 pytestmark = [
     pytest.mark.cluster,
@@ -79,6 +81,49 @@ def test_a_hundred_data_sets_are_answered_as_by_one_index(run: Any) -> None:
     assert run.cluster.status().second_rounds > second_rounds
 
 
+@pytest.mark.usefixtures("run")
+@pytest.mark.parametrize("kept", ["float32", None])
+def test_vectors_are_answered_as_by_one_vector_index(tmp_path: Path, kept: Any) -> None:
+    rng = np.random.default_rng(7)
+    vectors, ids = rng.standard_normal((3000, 32)).astype(np.float32), rng.permutation(9000)[:3000]
+    like = VectorIndex(n_bits=32, rerank=kept).fit(vectors)
+    one = like.copy()
+    one.add(vectors, ids)
+    cluster.build(vectors, tmp_path, like=like, ids=ids, shards=5, workers="ray")
+    served = cluster.start(tmp_path, "vectors", replicas=2, groups=2)
+    try:
+        for k in (1, 30, 4000):
+            assert_equal(one.search(vectors[:40], k), served.vectors.search(vectors[:40], k))
+        found = served.vectors.search_by_id(ids[:9], 20)
+        assert_equal(one.search_by_id(ids[:9], 20), found)
+        near = float(one.search(vectors[0], 50).distances[-1])
+        assert_equal(
+            one.range_search(vectors[0], near), served.vectors.range_search(vectors[0], near)
+        )
+    finally:
+        served.stop()
+
+
+@pytest.mark.usefixtures("run")
+def test_embeddings_are_answered_as_by_one_collection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # holders do not work in this folder
+    rng = np.random.default_rng(8)
+    rows = rng.standard_normal((2000, 64)).astype(np.float32)
+    like = BinaryEmbeddings(64, rescore="int8", calibration=rows)
+    one = like.copy()
+    one.add(rows)
+    cluster.build(rows, "shards", like=like, shards=3)
+    served = cluster.start("shards", "embeddings", replicas=2)
+    try:
+        for k in (1, 30, 4000):
+            assert_equal(one.search(rows[:40], k), served.embeddings.search(rows[:40], k))
+        assert_equal([one.vectors_of([5, 3])], [served.embeddings.vectors_of([5, 3])])
+    finally:
+        served.stop()
+
+
 def test_holders_of_the_same_shards_are_on_different_nodes(run: Any) -> None:
     for group in (0, 1):
         nodes = {run.status_of(group, replica)["node"] for replica in (0, 1)}
@@ -125,6 +170,17 @@ def test_the_command_line_speaks_to_a_cluster(run: Any) -> None:
     started = said("start", str(run.url), "--name", "second", "--groups", "1")
     assert started["holders"] == [[["bitweigh-second-0-0", "open"]]]
     assert said("stop", "second") == {"name": "second", "stopped": True}
+
+
+def test_the_command_line_searches_by_a_cluster(run: Any, tmp_path: Path) -> None:
+    queries = np.random.default_rng(4).integers(0, 256, (5, 8), dtype=np.uint8)
+    np.save(tmp_path / "queries.npy", queries)
+    command = [sys.executable, "-m", "bitweigh", "cluster", "search", "test", "queries.npy"]
+    options = ["-k", "3", "--hamming", "-o", "found.npz", "--address", run.nodes.address]
+    subprocess.run([*command, *options], cwd=tmp_path, timeout=60, check=True)
+    expected = run.cluster.search_codes(queries, 3)
+    with np.load(tmp_path / "found.npz") as found:
+        assert_equal(expected, (found["distances"], found["ids"]))
 
 
 def test_a_name_is_used_once(run: Any) -> None:
@@ -175,6 +231,23 @@ def test_the_same_shards_are_built_by_ray_tasks(tmp_path: Path) -> None:
     expected = cluster.build(codes, tmp_path / "a", shards=3)
     found = cluster.build(tmp_path / "codes.npy", tmp_path / "b", shards=3, workers="ray")
     assert found.shards == expected.shards
+
+
+def test_the_command_line_builds_on_ray_from_relative_paths(run: Any, tmp_path: Path) -> None:
+    codes = np.random.default_rng(9).integers(0, 256, (5000, 8), dtype=np.uint8)
+    np.save(tmp_path / "codes.npy", codes)
+    on_ray = ["--workers", "ray", "--address", run.nodes.address]
+    for command in (
+        ["build", "codes.npy", "-o", "shards", "--shards", "3"],
+        ["update", "shards", "--remove", "4999"],
+        ["reshard", "shards", "--shards", "2"],
+    ):
+        bitweigh = [sys.executable, "-m", "bitweigh", "cluster", *command, *on_ray]
+        done = subprocess.run(bitweigh, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert cluster.verify(tmp_path / "shards").shards == (
+        cluster.build(codes[:-1], tmp_path / "local", shards=2).shards
+    )
 
 
 def test_scaling_starts_and_stops_holders(run: Any) -> None:

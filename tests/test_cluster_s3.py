@@ -115,3 +115,43 @@ def test_where_a_write_fails_the_old_version_stays(
     if failed:
         assert cluster.update(url, add=CODES[500:700], remove=[3]).rows == 699
         assert cluster.verify(url).rows == 699
+
+
+@pytest.fixture
+def corpus(url: str, endpoint: str, tmp_path: Path) -> str:
+    """The URL of a prefix with CODES in two parquet files, in the bucket of `url`."""
+    import boto3
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    bucket = url.split("/")[2]
+    client = boto3.client("s3", endpoint_url=endpoint)
+    for number, codes in enumerate(np.array_split(CODES, 2)):
+        first = 1000 * number
+        ids = np.arange(first, first + len(codes))
+        table = pa.table({"hash": [bytes(code) for code in codes], "key": ids})
+        pq.write_table(table, tmp_path / "part.parquet", row_group_size=300)
+        client.upload_file(str(tmp_path / "part.parquet"), bucket, f"day={number}/part.parquet")
+    return f"s3://{bucket}"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_parquet_files_in_s3_are_built_and_added(
+    corpus: str, url: str, workers: int, tmp_path: Path
+) -> None:
+    expected = cluster.build(CODES, tmp_path / "local", shards=3)
+    columns: dict[str, Any] = {"codes": "hash", "ids": "key", "workers": workers}
+    assert cluster.build(f"{corpus}/day=*/*.parquet", url, shards=3, **columns).shards == (
+        expected.shards
+    )
+    cluster.build(f"{corpus}/day=0", url, shards=3, overwrite=True, **columns)
+    version = cluster.update(url, add=f"{corpus}/day=1/part.parquet", **columns)
+    assert version.shards == expected.shards
+
+
+def test_what_is_not_in_s3_is_named(corpus: str, url: str) -> None:
+    for missing in ("day=2/part.parquet", "day=2", "day=2/*.parquet"):
+        with pytest.raises(FileNotFoundError, match=r"day=2.*: (there is )?no "):
+            cluster.build(f"{corpus}/{missing}", url, codes="hash")
+    with pytest.raises(FileNotFoundError, match=r"s3://nowhere/a\.parquet: there is no such file"):
+        cluster.build("s3://nowhere/a.parquet", url, codes="hash")

@@ -5,147 +5,32 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cluster_cases import CODES, COSTS, IDS, Serve, Served, assert_equal, one_index, serving
 
 import bitweigh
 from bitweigh import cluster
 from bitweigh.cluster.errors import IncompleteError, OverloadedError, VersionGoneError
-from bitweigh.cluster.opening import read
-from bitweigh.cluster.serving import coordinator as coordinators
-from bitweigh.cluster.serving.client import Cluster, Keeper
-from bitweigh.cluster.serving.coordinator import Coordinator, Map
-from bitweigh.cluster.serving.holder import Holder
-from bitweigh.cluster.serving.replicas import HolderLostError, Patience
-from bitweigh.cluster.stores import open_store
+from bitweigh.cluster.serving import queue as queues
 from bitweigh.errors import DeadlineError, LimitError
 from bitweigh.index import Index
-
-RNG = np.random.default_rng(1)
-CODES = RNG.integers(0, 4, (2000, 8), dtype=np.uint8)
-IDS = RNG.permutation(5000)[:2000]
-COSTS = RNG.standard_normal((40, 64, 2)).astype(np.float32)
-PATIENCE = Patience(hedge_after=0.05, ping=0.05, lost=0.4, retry=0.02)
-
-
-class LocalReplica:
-    """A holder in this process that can be told to be slow, to hang or to die."""
-
-    def __init__(self, name: str, holder: Holder) -> None:
-        self.name = name
-        self.holder = holder
-        self.dead = False
-        self.hangs = threading.Event()
-        self.hangs.set()  # set means: does not hang
-        self.delay = 0.0
-        self.calls: list[str] = []
-        self._pool = ThreadPoolExecutor(8)
-
-    def call(self, method: str, *arguments: Any) -> Future[Any]:
-        self.calls.append(method)
-        if self.dead:
-            failed: Future[Any] = Future()
-            failed.set_exception(HolderLostError("its holder has died"))
-            return failed
-        return self._pool.submit(self._called, method, *arguments)
-
-    def _called(self, method: str, *arguments: Any) -> Any:
-        self.hangs.wait()
-        if method != "ping":
-            time.sleep(self.delay)
-        return getattr(self.holder, method)(*arguments)
-
-    def close(self) -> None:
-        self.hangs.set()
-        self._pool.shutdown(wait=False)
-
-
-class LocalDirectory:
-    """Groups of such holders, and the version that is current."""
-
-    def __init__(self, url: Path, groups: int, replicas: int) -> None:
-        self.url = str(url)
-        self.version = read(open_store(url)).number
-        self.replicas = [
-            [
-                LocalReplica(f"{group}-{replica}", Holder(self.url, group, groups, [self.version]))
-                for replica in range(replicas)
-            ]
-            for group in range(groups)
-        ]
-
-    def current(self) -> Map:
-        version = read(open_store(self.url), self.version)
-        return Map(version, tuple(tuple(group) for group in self.replicas))
-
-    def shared(self, raw: bytes) -> bytes:
-        return raw
-
-    def all(self) -> list[LocalReplica]:
-        return [replica for group in self.replicas for replica in group]
-
-    def publish(self, number: int | None) -> int:
-        version = read(open_store(self.url), number).number
-        for replica in self.all():
-            replica.holder.open(version)
-        before, self.version = self.version, version
-        for replica in self.all():
-            replica.holder.keep([before, version])
-        return version
-
-
-class Served:
-    """A cluster in this process, and its holders."""
-
-    def __init__(self, url: Path, groups: int, replicas: int, share_from: int = 64) -> None:
-        self.directory = LocalDirectory(url, groups, replicas)
-        self.coordinator = Coordinator(self.directory, PATIENCE, share_from)
-        keeper = Keeper(self.directory.publish, lambda _: None, lambda: None)
-        self.cluster = Cluster(self.coordinator, keeper)
-
-    def replica(self, group: int, replica: int) -> LocalReplica:
-        return self.directory.replicas[group][replica]
-
-    def close(self) -> None:
-        for replica in self.directory.all():
-            replica.close()
-        self.cluster.close()
-
-
-Serve = Callable[..., Served]
 
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    opened: list[Served] = []
-
-    def started(groups: int = 2, replicas: int = 1, shards: int = 5, **options: Any) -> Served:
-        url = tmp_path / f"shards-{len(opened)}"
-        cluster.build(CODES, url, ids=IDS, shards=shards)
-        opened.append(Served(url, groups, replicas, **options))
-        return opened[-1]
-
-    yield started
-    for each in opened:
-        each.close()
+    with serving(tmp_path) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
 def one() -> Index:
-    index = Index(64)
-    index.add(CODES, IDS)
-    return index
-
-
-def assert_equal(expected: Any, found: Any) -> None:
-    for a, b in zip(expected, found, strict=True):
-        assert a.dtype == b.dtype
-        assert a.tobytes() == b.tobytes()
+    return one_index()
 
 
 @pytest.mark.parametrize("groups", [1, 2, 5])
@@ -309,7 +194,7 @@ def test_a_query_past_its_deadline_is_not_computed(serve: Serve) -> None:
 def test_too_many_queries_are_refused_with_a_time_to_wait(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coordinators, "_MAX_QUEUED", 4)
+    monkeypatch.setattr(queues, "_MAX_QUERIES", 4)
     served = serve(groups=1)
     served.replica(0, 0).delay = 0.1
     refused, answered = [], []
@@ -406,7 +291,7 @@ def test_shards_that_two_versions_share_are_opened_once(serve: Serve) -> None:
     holder = served.replica(0, 0).holder
     holder.open(2)
     versions = holder._versions
-    same = [versions[1][shard] is versions[2][shard] for shard in range(4)]
+    same = [versions[1].shards[shard] is versions[2].shards[shard] for shard in range(4)]
     changed = int(cluster.HashPartition(4).shard_of(IDS[:1])[0])
     assert same == [shard != changed for shard in range(4)]
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,7 @@ from bitweigh._storage.sealed_json import seal
 from bitweigh.cluster import HashPartition, PublishConflictError, Version, building
 from bitweigh.cluster.object_store import ObjectStore
 from bitweigh.cluster.serving.desired import Desired
-from bitweigh.cluster.stores import FolderStore, open_store
+from bitweigh.cluster.stores import FolderStore, Store, open_store
 from bitweigh.cluster.version import ShardOptions, StoredShard
 from bitweigh.errors import CorruptFileError
 from bitweigh.index import Index
@@ -115,6 +119,44 @@ def test_vacuum_keeps_what_a_cluster_serves(folder: Path) -> None:
     assert cluster.vacuum(folder, keep=1).versions == [1, 3]
 
 
+def staged(store: Store, build: str, hours: Sequence[float]) -> None:
+    """Stage files of a build, written so many hours ago."""
+    folder = Path(store.url.removeprefix("file://")) / "staging" / build
+    for number, age in enumerate(hours):
+        with store.workspace() as work:
+            (work / "piece").write_bytes(b"rows")
+            store.put_staged(build, f"piece-{number}", work / "piece")
+        written = time.time() - 3600 * age
+        os.utime(folder / f"piece-{number}", (written, written))
+    oldest = time.time() - 3600 * max(hours)
+    os.utime(folder, (oldest, oldest))
+
+
+@pytest.mark.parametrize("kind", ["folder", "bucket"])
+def test_vacuum_deletes_what_killed_builds_have_left(
+    kind: str, folder: Path, request: pytest.FixtureRequest
+) -> None:
+    store = request.getfixturevalue("bucket") if kind == "bucket" else FolderStore(folder)
+    cluster.build(CODES, store.url, ids=IDS, shards=2)
+    staged(store, "build-old", [30, 25])
+    staged(store, "build-running", [30, 23])
+    assert cluster.vacuum(store.url) == ([], [], ["build-old"])
+    assert list(store.staged_builds()) == ["build-running"]
+    assert store.read_staged("build-running", "piece-0", 0, 4) == b"rows"
+    gone = cluster.vacuum(store.url, staged_older_than=timedelta(hours=22))
+    assert gone.builds == ["build-running"]
+    assert cluster.verify(store.url).rows == 3000
+
+
+def test_vacuum_needs_an_age_with_its_unit(folder: Path) -> None:
+    with pytest.raises(
+        TypeError, match=r"staged_older_than must be a datetime\.timedelta, got int"
+    ):
+        cluster.vacuum(folder, staged_older_than=3600)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="must not be negative, got -1 day"):
+        cluster.vacuum(folder, staged_older_than=timedelta(days=-1))
+
+
 def test_verify_finds_a_damaged_shard(folder: Path) -> None:
     version = cluster.build(CODES, folder, ids=IDS, shards=3)
     shard = folder / "shards" / version.shards[1].folder
@@ -154,7 +196,7 @@ def test_a_missing_shard_is_named(folder: Path) -> None:
     [
         ("number", 0, "number must be an integer from 1"),
         ("format", "bitweigh-index", "not a version of shards"),
-        ("version", 2, "written in format 2; this version of bitweigh reads up to 1"),
+        ("version", 3, "written in format 3; this version of bitweigh reads up to 2"),
         ("rows", 5, "rows must be those of all shards"),
         ("n_bits", 0, "n_bits must be an integer"),
         ("partition", {"by": "hash", "function": "md5", "shards": 2}, "partition.function must be"),

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.cluster exact|builds|serve|faults|cut`: shards and clusters."""
+"""`python -m benchmarks.cluster exact|builds|serve|faults|cut|publish`: shards and clusters."""
 
 from __future__ import annotations
 
@@ -40,6 +40,9 @@ def _parser() -> argparse.ArgumentParser:
     cut = commands.add_parser("cut", help="a link that is cut under queries; needs root")
     cut.add_argument("--seconds", type=float, default=45.0)
     cut.set_defaults(run=_cut)
+    publish = commands.add_parser("publish", help="versions published under queries, from S3")
+    publish.add_argument("--answers", type=int, default=12_000)
+    publish.set_defaults(run=_publish)
     return parser
 
 
@@ -77,6 +80,12 @@ def _cut(arguments: argparse.Namespace) -> bool:
     saw = run_cut(arguments.seconds)
     print(f"link cut for {arguments.seconds:g} s: {saw}")
     return not (saw.errors or saw.wrong or saw.worst > 0.5)
+
+
+def _publish(arguments: argparse.Namespace) -> bool:
+    from benchmarks.cluster.publishing import run_publishing
+
+    return run_publishing(arguments.answers)
 
 
 if __name__ == "__main__":

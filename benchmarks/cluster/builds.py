@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import tempfile
 import threading
 import time
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -20,19 +20,12 @@ __all__ = ["measure_builds"]
 
 def measure_builds(rows: int, shards: int, files: int = 16) -> bool:
     """Print times, memory and whether all shards are the same; returns whether they are."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     with tempfile.TemporaryDirectory(prefix="bitweigh-builds-") as name:
         folder = Path(name)
-        ids = np.random.default_rng(2).permutation(rows)
-        for number, part in enumerate(np.array_split(np.arange(rows), files)):
-            codes = some_codes(len(part), seed=number)
-            column = pa.FixedSizeBinaryArray.from_buffers(
-                pa.binary(8), len(codes), [None, pa.py_buffer(codes.tobytes())]
-            )
-            table = pa.table({"code": column, "id": ids[part]})
-            pq.write_table(table, folder / f"part-{number:03d}.parquet", row_group_size=1 << 20)
+        # By another process, so that what it takes is not counted as that of the builds.
+        writer = get_context("spawn").Process(target=_write_files, args=(folder, rows, files))
+        writer.start()
+        writer.join()
         source = sorted(folder.glob("*.parquet"))
         versions = {}
         for title, workers, killed in (
@@ -40,7 +33,7 @@ def measure_builds(rows: int, shards: int, files: int = 16) -> bool:
             ("two workers", 2, False),
             ("two workers, one killed", 2, True),
         ):
-            peak = _PeakOfChildren()
+            peak = _Peak(of_children=workers > 1)
             began = time.monotonic()
             with peak:
                 if killed:
@@ -57,23 +50,36 @@ def measure_builds(rows: int, shards: int, files: int = 16) -> bool:
         first, *others = versions.values()
         same = all(version.shards == first.shards for version in others)
         largest = max(shard.n_bytes for shard in first.shards) / 1e6
-        print(
-            f"shards the same: {same}; the largest has {largest:.0f} MB; "
-            f"this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB"
-        )
+        print(f"shards the same: {same}; the largest has {largest:.0f} MB")
         return same
 
 
-class _PeakOfChildren:
-    """The peak of anonymous memory of a child process, sampled."""
+def _write_files(folder: Path, rows: int, files: int) -> None:
+    """Codes with ids in any order, in parquet files."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    def __init__(self) -> None:
+    ids = np.random.default_rng(2).permutation(rows)
+    for number, part in enumerate(np.array_split(np.arange(rows), files)):
+        codes = some_codes(len(part), seed=number)
+        column = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(8), len(codes), [None, pa.py_buffer(codes.tobytes())]
+        )
+        table = pa.table({"code": column, "id": ids[part]})
+        pq.write_table(table, folder / f"part-{number:03d}.parquet", row_group_size=1 << 20)
+
+
+class _Peak:
+    """The peak of anonymous memory of this process, or of any that runs tasks of it, sampled."""
+
+    def __init__(self, of_children: bool) -> None:
+        self._of_children = of_children
         self.anon = 0
         self.killed = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> _PeakOfChildren:  # noqa: PYI034
+    def __enter__(self) -> _Peak:  # noqa: PYI034
         self._thread.start()
         return self
 
@@ -90,7 +96,8 @@ class _PeakOfChildren:
 
     def _watch(self) -> None:
         while not self._stop.wait(0.02):
-            self.anon = max([self.anon, *map(_anon_of, _children() or [os.getpid()])])
+            watched = _children() if self._of_children else [os.getpid()]
+            self.anon = max([self.anon, *map(_anon_of, watched)])
 
 
 def _children() -> list[int]:

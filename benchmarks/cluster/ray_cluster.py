@@ -25,7 +25,7 @@ __all__ = ["Served", "served"]
 class Served:
     """Shards on a Ray cluster, and the index that answers must be equal to."""
 
-    def __init__(self, nodes: Nodes, url: Path, found: cluster.Cluster, name: str) -> None:
+    def __init__(self, nodes: Nodes, url: Path | str, found: cluster.Cluster, name: str) -> None:
         """Keep what was started."""
         self.nodes = nodes
         self.url = url
@@ -60,19 +60,23 @@ def served(
     nodes: int = 2,
     name: str = "test",
     bitorder: BitOrder = "big",
+    url: str | None = None,
 ) -> Iterator[Served]:
-    """Serve codes, whose ids are their row numbers, on so many nodes beside the head."""
+    """Serve codes, whose ids are their row numbers, on so many nodes beside the head.
+
+    The shards are at `url`, by default in a folder that is deleted in the end.
+    """
     started = Nodes(initialize_head=True, head_node_args={"num_cpus": 0})
     try:
         for _ in range(nodes):
             started.add_node(num_cpus=4)
         ray.init(address=started.address, namespace=NAMESPACE, log_to_driver=False)
         with tempfile.TemporaryDirectory(prefix="bitweigh-cluster-") as folder:
-            url = Path(folder) / "shards"
-            cluster.build(codes, url, shards=shards, bitorder=bitorder)
-            found = cluster.start(url, name, groups=groups, replicas=replicas)
+            where = url or Path(folder) / "shards"
+            cluster.build(codes, where, shards=shards, bitorder=bitorder)
+            found = cluster.start(where, name, groups=groups, replicas=replicas)
             try:
-                yield Served(started, url, found, name)
+                yield Served(started, where, found, name)
             finally:
                 found.close()
     finally:

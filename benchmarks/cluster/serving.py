@@ -60,7 +60,7 @@ def measure(rows: int, callers: tuple[int, ...] = (1, 16, 64), seconds: float = 
             print(run.cluster.status())
 
 
-def _print_engine_time(url: Path, costs: NDArray[np.floating[Any]], k: int = 1000) -> None:
+def _print_engine_time(url: Path | str, costs: NDArray[np.floating[Any]], k: int = 1000) -> None:
     """Print what the engine takes for many neighbours, by its own clock."""
     shards = open_shards(url)
     share = share_of(k, len(shards.shards))

@@ -47,3 +47,16 @@ def test_hedges_stay_within_their_budget_where_everything_is_slow() -> None:
     slow = dataclasses.replace(STEADY, search=80.0)
     seen = simulate(Setting(1, 2, 1, 400), slow)
     assert 0 < seen.hedges <= 10 + 0.05 * seen.questions
+
+
+def test_a_published_version_is_served_once_every_holder_has_it_and_is_cold_at_first() -> None:
+    costs = Costs(download=500.0)
+    setting = Setting(4, 2, 16, 20_000, publish_at=200.0)
+    seen = simulate(setting, costs)
+    assert 700.0 < seen.switched < 2_000.0
+    before = np.median(seen.between(0.0, 200.0))
+    first = np.median(seen.between(seen.switched + 20, seen.switched + 200))
+    late = np.median(seen.between(seen.switched + 4_000, np.inf))
+    assert first > 2 * before
+    assert late < first
+    assert np.isinf(simulate(Setting(4, 2, 16, 500), costs).switched)

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitweigh._checks import MAX_K, as_deadline, as_ids, as_integer
+from bitweigh._checks import as_deadline, as_integer
 from bitweigh._index.filters import Filter, as_filter
-from bitweigh._results import RangeResult, SearchResult, others
+from bitweigh._index.id_queries import IdQueries, check_weights
+from bitweigh._results import RangeResult, SearchResult
 from bitweigh.errors import DeadlineError
 from bitweigh.index import Index
 from bitweigh.typing import BitOrder, Codes, Method
 
 __all__ = ["AsOneIndex", "CallClock", "kept_filter"]
+
+Result = TypeVar("Result")
 
 
 class CallClock:
@@ -31,14 +36,26 @@ class CallClock:
         self._timeout = timeout
         self._end = None if timeout is None else time.monotonic() + timeout
 
+    @property
+    def is_late(self) -> bool:
+        """Whether no time is left."""
+        return self._end is not None and time.monotonic() >= self._end
+
     def left(self) -> float | None:
         """Seconds left, None without a limit; raises DeadlineError if none are."""
-        if self._end is None or self._timeout is None:
-            return None
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise DeadlineError(self._timeout, -left)
-        return left
+        if self.is_late:
+            raise self.error()
+        return self.wait()
+
+    def wait(self) -> float | None:
+        """Seconds that may be waited for something, None without a limit; 0 if none are left."""
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+    def error(self) -> DeadlineError:
+        """What to raise when no time is left."""
+        assert self._timeout is not None
+        assert self._end is not None
+        return DeadlineError(self._timeout, max(0.0, time.monotonic() - self._end))
 
 
 class AsOneIndex(ABC):
@@ -109,6 +126,10 @@ class AsOneIndex(ABC):
     def codes_of(self, ids: ArrayLike) -> Codes:
         """Return codes by id, uint8 (n, n_bytes), as `Index.codes_of` does."""
 
+    def _by_one_version(self, call: Callable[[Self], Result]) -> Result:
+        """What a call of several steps returns, all of them answered by one version."""
+        return call(self)
+
     def __contains__(self, id: object) -> bool:  # noqa: A002
         """Whether there is a code with this id."""
         try:
@@ -145,18 +166,22 @@ class AsOneIndex(ABC):
         """
         clock = CallClock(timeout)
         row_filter = kept_filter(allow, deny, filter)
-        found = self.search(
-            costs, k, threads=threads, method=method, filter=row_filter, timeout=clock.left()
-        )
-        farthest = np.atleast_2d(found.distances)[:, -1].copy()
-        return self.range_search(
-            costs,
-            farthest,
-            threads=threads,
-            method=method,
-            filter=row_filter,
-            timeout=clock.left(),
-        )
+
+        def call(shards: Self) -> RangeResult:
+            found = shards.search(
+                costs, k, threads=threads, method=method, filter=row_filter, timeout=clock.left()
+            )
+            farthest = np.atleast_2d(found.distances)[:, -1].copy()
+            return shards.range_search(
+                costs,
+                farthest,
+                threads=threads,
+                method=method,
+                filter=row_filter,
+                timeout=clock.left(),
+            )
+
+        return self._by_one_version(call)
 
     def search_by_id(
         self,
@@ -187,27 +212,23 @@ class AsOneIndex(ABC):
 
         """
         clock = CallClock(timeout)
-        extra = 0 if include_self else 1
-        k = as_integer(k, "k", 1, MAX_K - extra)
-        single = np.ndim(ids) == 0
-        query_ids = as_ids([ids] if single else ids)
-        if weights is not None and np.shape(weights) != (self.n_bits,):
-            raise ValueError(f"weights must have shape ({self.n_bits},), got {np.shape(weights)}")
-        distances, found = self.search_codes(
-            self.codes_of(query_ids),
-            k + extra,
-            weights=weights,
-            threads=threads,
-            method=method,
-            allow=allow,
-            deny=deny,
-            filter=filter,
-            timeout=clock.left(),
-        )
-        if extra:
-            kept = others(found, query_ids)
-            distances, found = distances[kept].reshape(-1, k), found[kept].reshape(-1, k)
-        return SearchResult(distances[0], found[0]) if single else SearchResult(distances, found)
+        queries = IdQueries(ids, k, include_self=include_self)
+        check_weights(weights, self.n_bits)
+        row_filter = kept_filter(allow, deny, filter)
+
+        def call(shards: Self) -> SearchResult:
+            return shards.search_codes(
+                shards.codes_of(queries.ids),
+                queries.asked,
+                weights=weights,
+                threads=threads,
+                method=method,
+                filter=row_filter,
+                timeout=clock.left(),
+            )
+
+        found = self._by_one_version(call)
+        return SearchResult(*queries.without_themselves(*found))
 
     def contributions(self, costs: ArrayLike, ids: ArrayLike) -> NDArray[np.float64]:
         """What each bit of these codes pays, float64 (n, n_bits), as `Index.contributions` does.

@@ -7,12 +7,10 @@ again.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -20,9 +18,10 @@ from numpy.typing import ArrayLike
 
 from bitweigh._checks import as_bitorder, as_choice, as_ids, as_integer, as_n_bits
 from bitweigh._progress import ProgressBar
+from bitweigh._storage.manifest import read_manifest
 from bitweigh._streaming.batches import code_format
-from bitweigh._streaming.sources import ArraySource, FileSource, RowSource, as_source
-from bitweigh.cluster.opening import newest, open_version, read
+from bitweigh._streaming.sources import FileSource, RowSource
+from bitweigh.cluster.opening import newest, open_template, open_version, read
 from bitweigh.cluster.partition import MAX_SHARDS, HashPartition, Partition, RangePartition
 from bitweigh.cluster.shuffle import (
     Layout,
@@ -31,17 +30,21 @@ from bitweigh.cluster.shuffle import (
     SourceFiles,
     change_shard,
     collect_shard,
+    record_of,
     sort_rows,
     sort_shard,
 )
+from bitweigh.cluster.sources import PathLike, rows_from
 from bitweigh.cluster.stores import Store, new_build, open_store
 from bitweigh.cluster.tasks import Workers, as_workers, run_tasks
+from bitweigh.cluster.templates import VectorTemplate, template_like
+from bitweigh.cluster.url_sources import UrlSource
 from bitweigh.cluster.version import ShardOptions, StoredShard, Version
+from bitweigh.embeddings import BinaryEmbeddings
 from bitweigh.typing import BitOrder, Ids, OnDuplicate, OnMissing, RowLayout
+from bitweigh.vector_index import VectorIndex
 
-__all__ = ["ROWS_PER_SHARD", "as_partition", "build", "reshard", "rows_from", "update"]
-
-PathLike = str | os.PathLike[str]
+__all__ = ["ROWS_PER_SHARD", "as_partition", "build", "reshard", "update"]
 
 ROWS_PER_SHARD = 20_000_000
 """About as many as a shard has by default."""
@@ -53,7 +56,9 @@ def build(
     source: PathLike | Sequence[PathLike] | ArrayLike,
     url: PathLike,
     *,
+    like: VectorIndex | BinaryEmbeddings | None = None,
     codes: str | None = None,
+    vectors: str | None = None,
     ids: Any = None,  # noqa: ANN401 checked by `as_source` and `as_ids`
     n_bits: int | None = None,
     bitorder: BitOrder | None = None,
@@ -76,16 +81,22 @@ def build(
 
     Parameters
     ----------
-    source : path, list of paths or uint8 (n, n_bytes)
+    source : path, URL, list of these, or uint8 (n, n_bytes)
         Files of packed codes as in `Index.from_batches` (parquet, npy, bvecs, u8bin), a folder of
-        them, or an array.
+        them, a pattern such as ``codes/*.parquet``, or an array. In object stores, parquet files:
+        the URL of one, a pattern such as ``s3://bucket/day=*/*.parquet``, or a prefix, for the
+        files directly below it. Tasks read them where they run, one row group at a time.
     url : str or path
         A folder, or a URL of an object store such as ``s3://bucket/name``, which needs obstore.
-    codes, ids : str, optional
-        Columns of parquet files; by default "code", and ids that count rows from 0. For other files
-        `ids` are npy files, for an array an array.
+    like : VectorIndex or BinaryEmbeddings, optional
+        A fitted index, or a collection of embeddings, whose rows do not matter: `source` has
+        vectors, and the shards make of them what it would, with the same hasher, weigher and
+        options. ``cluster.open(url).vectors`` or ``.embeddings`` searches them.
+    codes, vectors, ids : str, optional
+        Columns of parquet files; by default "code", with `like` "vector", and ids that count rows
+        from 0. For other files `ids` are npy files, for an array an array.
     n_bits, bitorder, bands, band_bits, memory_limit, layout
-        As in `Index.from_batches`; the memory limit is that of each shard.
+        As in `Index.from_batches`, for codes; the memory limit is that of each shard.
     rows_per_shard : int
         About how many rows a shard has, which decides how many shards there are.
     shards : int, optional
@@ -111,6 +122,8 @@ def build(
     ------
     FileExistsError
         If there is a version already and `overwrite` is False.
+    FileNotFoundError
+        If there is no such file, or none that a pattern or prefix means.
     PublishConflictError
         If somebody else has published a version meanwhile.
     ValueError
@@ -129,15 +142,24 @@ def build(
 
     """
     workers = as_workers(workers)
-    rows = rows_from(source, codes, ids)
-    bits, order = code_format(rows, None, n_bits, bitorder)
     options = ShardOptions(bands, band_bits, memory_limit, layout)
+    template = None
+    if like is not None:
+        if n_bits is not None or bitorder is not None or options != ShardOptions():
+            raise ValueError("with like= the bits and the options of bands are those of `like`")
+        template, options = template_like(like)
+    rows = rows_from(source, codes, ids, vectors, template)
     partition = as_partition(rows.rows, rows_per_shard, shards, ranges)
     store = open_store(url)
     parent = newest(store)
     if parent is not None and not overwrite:
         raise FileExistsError(f"{store.url} has version {parent.number}; overwrite=True adds one")
-    made = Layout(as_n_bits(bits), as_bitorder(order), partition, options)
+    if template is None:
+        bits, order = code_format(rows, None, n_bits, bitorder)
+        made = Layout(as_n_bits(bits), as_bitorder(order), partition, options)
+    else:
+        folder = _store_template(store, template)
+        made = Layout(template.n_bits, template.bitorder, partition, options, template.kind, folder)
     with _staging(store) as name, ProgressBar("building", 2 * rows.rows, shown=progress) as bar:
         pieces = _sorted_pieces(store, name, made, rows, 0, workers, bar)
         stored = _collected(store, name, made, pieces, workers, threads, bar)
@@ -150,6 +172,7 @@ def update(
     *,
     add: PathLike | Sequence[PathLike] | ArrayLike | None = None,
     codes: str | None = None,
+    vectors: str | None = None,
     ids: Any = None,  # noqa: ANN401
     remove: ArrayLike | None = None,
     on_duplicate: OnDuplicate = "error",
@@ -166,10 +189,10 @@ def update(
     ----------
     url : str or path
         As in `build`.
-    add : path, list of paths or uint8 (n, n_bytes), optional
+    add : path, URL, list of these, or uint8 (n, n_bytes), optional
         Rows to add, as `source` of `build`. Without ids they are numbered after the largest id so
         far.
-    codes, ids
+    codes, vectors, ids
         As in `build`.
     remove : int64 (n,), optional
         Ids to remove, before others are added.
@@ -212,9 +235,11 @@ def update(
     as_choice(on_missing, "on_missing", get_args(OnMissing))
     store = open_store(url)
     parent = read(store)
-    made = Layout(parent.n_bits, parent.bitorder, parent.partition, parent.options)
+    made = Layout.of(parent)
     removed = np.unique(as_ids([] if remove is None else remove))
-    rows = None if add is None else rows_from(add, codes, ids)
+    rows = None
+    if add is not None:
+        rows = rows_from(add, codes, ids, vectors, open_template(store, parent))
     total = 0 if rows is None else 2 * rows.rows
     with _staging(store) as name, ProgressBar("updating", total, shown=progress) as bar:
         pieces = []
@@ -282,39 +307,22 @@ def reshard(
     store = open_store(url)
     parent = read(store)
     partition = as_partition(parent.rows, 1, shards, ranges)
-    made = Layout(parent.n_bits, parent.bitorder, partition, parent.options)
+    made = Layout.of(parent, partition)
     with _staging(store) as name, ProgressBar("resharding", 2 * parent.rows, shown=progress) as bar:
-        tasks = [
-            (store.url, name, made, shard.folder, number)
-            for number, shard in enumerate(parent.shards)
+        step = _rows_per_piece(store, made)
+        parts = [
+            (shard.folder, first, min(first + step, shard.rows))
+            for shard in parent.shards
+            for first in range(0, shard.rows, step)
         ]
-        sizes = [shard.rows for shard in parent.shards]
+        tasks = [
+            (store.address, name, made, folder, Piece(number, first, last, 0))
+            for number, (folder, first, last) in enumerate(parts)
+        ]
+        sizes = [last - first for _, first, last in parts]
         pieces = run_tasks(sort_shard, tasks, workers, bar, sizes)
         stored = _collected(store, name, made, pieces, workers, threads, bar)
         return _published(store, parent, made, parent.next_id, stored)
-
-
-def rows_from(source: Any, codes: str | None, ids: Any) -> RowSource:  # noqa: ANN401
-    """The rows that a caller means, readable in any order."""
-    if isinstance(source, str | os.PathLike) or (
-        isinstance(source, list | tuple) and all(isinstance(p, str | os.PathLike) for p in source)
-    ):
-        first = source if isinstance(source, str | os.PathLike) else (source or [""])[0]
-        id_column = ids if _is_parquet(first) else None
-        files = as_source(source, ids=None if id_column else ids, column=codes, id_column=id_column)
-        assert isinstance(files, FileSource)
-        return files
-    if codes is not None:
-        raise ValueError("codes is a column of parquet files")
-    rows = np.asarray(source)
-    return ArraySource([rows], [] if ids is None else [as_ids(ids)])
-
-
-def _is_parquet(path: PathLike) -> bool:
-    found = Path(path)
-    if found.is_dir():
-        return any(file.suffix.lower() == ".parquet" for file in found.iterdir())
-    return found.suffix.lower() == ".parquet"
 
 
 def as_partition(
@@ -359,8 +367,7 @@ def _sorted_pieces(
     bar: ProgressBar,
 ) -> list[Sorted]:
     """Stage all rows by shard."""
-    row_bytes = 8 + (made.n_bits + 7) // 8
-    edges = rows.edges(max(1, _PIECE_BYTES // row_bytes))
+    edges = rows.edges(_rows_per_piece(store, made))
     pieces = [
         Piece(number, first, last, first_id)
         for number, (first, last) in enumerate(pairwise(edges))
@@ -369,10 +376,24 @@ def _sorted_pieces(
     source: RowSource | SourceFiles = rows
     if isinstance(rows, FileSource):
         source = SourceFiles.of(rows)
-    else:
+    elif not isinstance(rows, UrlSource):
         workers = 1  # arrays are in the memory of this process
-    tasks = [(store.url, name, made, source, piece) for piece in pieces]
+    tasks = [(store.address, name, made, source, piece) for piece in pieces]
     return run_tasks(sort_rows, tasks, workers, bar, [piece.last - piece.first for piece in pieces])
+
+
+def _rows_per_piece(store: Store, made: Layout) -> int:
+    """Rows that a task sorts."""
+    return max(1, _PIECE_BYTES // record_of(made.template(store)).itemsize)
+
+
+def _store_template(store: Store, template: VectorTemplate) -> str:
+    """Store a template as shards are; returns the name of its folder."""
+    with store.workspace() as work:
+        template.save(work / "template")
+        name = read_manifest(work / "template").checksum
+        store.add_shard(name, work / "template")
+    return name
 
 
 def _collected(
@@ -386,7 +407,7 @@ def _collected(
 ) -> list[StoredShard]:
     """Store every shard out of the staged pieces."""
     places = [[piece.rows_of(shard) for piece in pieces] for shard in range(made.partition.shards)]
-    tasks = [(store.url, name, made, here, threads) for here in places]
+    tasks = [(store.address, name, made, here, threads) for here in places]
     return run_tasks(collect_shard, tasks, workers, bar, [_rows(here) for here in places])
 
 
@@ -412,7 +433,9 @@ def _changed(
         if _rows(places) or len(gone):
             numbers.append(number)
             sizes.append(_rows(places))
-            tasks.append((store.url, name, made, shard.folder, gone, places, on_duplicate, threads))
+            tasks.append(
+                (store.address, name, made, shard.folder, gone, places, on_duplicate, threads)
+            )
     results = run_tasks(change_shard, tasks, workers, bar, sizes)
     for number, (shard, _) in zip(numbers, results, strict=True):
         stored[number] = shard
@@ -443,6 +466,8 @@ def _published(
         made.options,
         tuple(shards),
         datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        made.kind,
+        made.template_folder,
     )
     store.create_version(version.number, version.to_json())
     return version

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bitweigh.errors import OverloadedError
+
 __all__ = [
     "ControlPlaneError",
     "IncompleteError",
@@ -72,26 +74,6 @@ class IncompleteError(RuntimeError):
     def __reduce__(self) -> tuple[type[IncompleteError], tuple[list[Missing], int]]:
         """Pickle the arguments of `__init__`: worker processes send exceptions back."""
         return IncompleteError, (self.missing, self.rows)
-
-
-class OverloadedError(RuntimeError):
-    """More queries are waiting than the queue has room for; this one was not accepted.
-
-    Attributes
-    ----------
-    retry_after : float
-        Seconds after which there will probably be room.
-
-    """
-
-    def __init__(self, retry_after: float) -> None:
-        """Keep the time."""
-        super().__init__(f"too many queries are waiting: try again in {retry_after:.2g} seconds")
-        self.retry_after = retry_after
-
-    def __reduce__(self) -> tuple[type[OverloadedError], tuple[float]]:
-        """Pickle the arguments of `__init__`: worker processes send exceptions back."""
-        return OverloadedError, (self.retry_after,)
 
 
 class VersionGoneError(RuntimeError):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
+from datetime import timedelta
 from typing import NamedTuple
 
 import numpy as np
 
 from bitweigh._checks import as_integer
-from bitweigh.cluster.opening import read
+from bitweigh.cluster.opening import open_template, read
 from bitweigh.cluster.serving.desired import Desired
 from bitweigh.cluster.stores import Store, open_store
+from bitweigh.cluster.templates import Template
 from bitweigh.cluster.version import StoredShard, Version
 from bitweigh.errors import CorruptFileError
-from bitweigh.index import Index
 
 __all__ = ["Vacuumed", "vacuum", "verify"]
 
@@ -22,7 +24,11 @@ class Vacuumed(NamedTuple):
     """What `vacuum` has deleted."""
 
     versions: list[int]
+    """Their numbers."""
     shards: list[str]
+    """The names of their folders."""
+    builds: list[str]
+    """The names of builds whose staged files it was."""
 
 
 def verify(url: str | os.PathLike[str], *, version: int | None = None) -> Version:
@@ -61,13 +67,19 @@ def verify(url: str | os.PathLike[str], *, version: int | None = None) -> Versio
     """
     store = open_store(url)
     found = read(store, version)
+    template = open_template(store, found)
     for number, shard in enumerate(found.shards):
-        _verify_shard(store, found, number, shard)
+        _verify_shard(store, found, template, number, shard)
     return found
 
 
-def vacuum(url: str | os.PathLike[str], *, keep: int = 3) -> Vacuumed:
-    """Delete old versions, and shards that no version names.
+def vacuum(
+    url: str | os.PathLike[str],
+    *,
+    keep: int = 3,
+    staged_older_than: timedelta = timedelta(days=1),
+) -> Vacuumed:
+    """Delete old versions, shards that no version names, and what killed builds have left.
 
     Versions that a cluster serves stay. Whoever else has opened a deleted version on this machine
     keeps it; others cannot open it any more. It must not run while a build does: shards that are
@@ -79,11 +91,14 @@ def vacuum(url: str | os.PathLike[str], *, keep: int = 3) -> Vacuumed:
         As in `open`.
     keep : int
         How many of the newest versions to keep, at least 1.
+    staged_older_than : timedelta
+        The staged files of a build are deleted if the newest of them is older than this. A build
+        that runs writes no more of them while it stores its shards, which takes at most as long.
 
     Returns
     -------
     Vacuumed
-        The numbers of the deleted versions, and the names of the deleted shards.
+        What was deleted: the numbers of versions, and the names of shards and of builds.
 
     Examples
     --------
@@ -100,6 +115,11 @@ def vacuum(url: str | os.PathLike[str], *, keep: int = 3) -> Vacuumed:
 
     """
     keep = as_integer(keep, "keep", 1, 10**6)
+    if not isinstance(staged_older_than, timedelta):
+        got = type(staged_older_than).__name__
+        raise TypeError(f"staged_older_than must be a datetime.timedelta, got {got}")
+    if staged_older_than < timedelta(0):
+        raise ValueError(f"staged_older_than must not be negative, got {staged_older_than}")
     store = open_store(url)
     numbers = store.version_numbers()
     served = {
@@ -110,24 +130,29 @@ def vacuum(url: str | os.PathLike[str], *, keep: int = 3) -> Vacuumed:
     old = [number for number in numbers[:-keep] if number not in served]
     # What is kept must be readable before anything is deleted.
     kept = [read(store, number) for number in numbers if number not in old]
-    needed = {shard.folder for version in kept for shard in version.shards}
+    needed = {folder for version in kept for folder in version.folders}
     # Versions first: a version never names a shard that is gone.
     for number in old:
         store.remove_version(number)
     unused = [name for name in store.shard_names() if name not in needed]
     for name in unused:
         store.remove_shard(name)
-    return Vacuumed(old, unused)
+    written_before = time.time() - staged_older_than.total_seconds()
+    left = [build for build, at in sorted(store.staged_builds().items()) if at < written_before]
+    for build in left:
+        store.remove_staged(build)
+    return Vacuumed(old, unused, left)
 
 
-def _verify_shard(store: Store, version: Version, number: int, shard: StoredShard) -> None:
+def _verify_shard(
+    store: Store, version: Version, template: Template, number: int, shard: StoredShard
+) -> None:
     where = f"{store.url}/shards/{shard.folder}"
     try:
         folder = store.shard_folder(shard.folder)
     except FileNotFoundError:
         raise CorruptFileError(where, f"missing: it is shard {number}") from None
-    index = Index.load(folder, mmap=True, verify=True)
-    index.verify()
+    index = template.verify_shard(folder)
     ids = index.ids
     facts = (len(ids), int(ids[0]) if len(ids) else None, int(ids[-1]) if len(ids) else None)
     if facts != (shard.rows, shard.first_id, shard.last_id) or index.n_bits != version.n_bits:

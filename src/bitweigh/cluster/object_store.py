@@ -46,7 +46,7 @@ class ObjectStore:
 
     def __init__(self, url: str) -> None:
         """Prepare the connection; nothing is read yet."""
-        self.url = url.rstrip("/")
+        self.url = self.address = url.rstrip("/")
         self._obstore: Any = optional("obstore", "cluster")
         stores: Any = optional("obstore.store", "cluster")
         self._errors: Any = optional("obstore.exceptions", "cluster")
@@ -138,6 +138,15 @@ class ObjectStore:
         """Delete all files of a build."""
         self._delete(self._names(f"{STAGING}/{build}/"))
 
+    def staged_builds(self) -> dict[str, float]:
+        """When each build that has staged files wrote the newest of them."""
+        newest: dict[str, float] = {}
+        for each in self._listed(f"{STAGING}/"):
+            build = each["path"].removeprefix(f"{STAGING}/").partition("/")[0]
+            written = each["last_modified"].timestamp()
+            newest[build] = max(written, newest.get(build, written))
+        return newest
+
     def write_state(self, name: str, content: bytes | None) -> None:
         """Replace the file of a cluster."""
         path = f"{SERVING}/{name}.json"
@@ -162,8 +171,11 @@ class ObjectStore:
 
     def _names(self, prefix: str) -> list[str]:
         """The names of all files below a prefix."""
-        stream = self._obstore.list(self._store, prefix)
-        return [str(each["path"]) for page in stream for each in page]
+        return [str(each["path"]) for each in self._listed(prefix)]
+
+    def _listed(self, prefix: str) -> list[Any]:
+        """What the store says of all files below a prefix."""
+        return [each for page in self._obstore.list(self._store, prefix) for each in page]
 
     def _get(self, name: str) -> bytes:
         try:

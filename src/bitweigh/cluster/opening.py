@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from bitweigh._checks import as_optional_integer
 from bitweigh.cluster.shards import Shards
 from bitweigh.cluster.stores import Store, open_store, version_name
+from bitweigh.cluster.templates import (
+    CodesTemplate,
+    Opened,
+    Template,
+    VectorTemplate,
+    loaded_template,
+)
 from bitweigh.cluster.version import MAX_VERSION, Version
 from bitweigh.errors import CorruptFileError
-from bitweigh.index import Index
 
-__all__ = ["newest", "open_shard", "open_shards", "open_version", "read", "versions"]
+__all__ = [
+    "newest",
+    "open_shard",
+    "open_shards",
+    "open_template",
+    "open_version",
+    "read",
+    "versions",
+]
 
 
 def open_shards(
@@ -78,24 +93,50 @@ def versions(url: str | os.PathLike[str]) -> list[int]:
 
 def open_version(store: Store, version: Version, mmap: bool = True) -> Shards:
     """Open all shards of a version."""
-    indexes = [open_shard(store, version, shard, mmap) for shard in range(len(version.shards))]
-    return Shards(indexes, version.partition, version)
+    template = open_template(store, version)
+    opened = [
+        open_shard(store, version, template, shard, mmap) for shard in range(len(version.shards))
+    ]
+    return Shards(
+        [shard.codes for shard in opened],
+        version.partition,
+        version,
+        template=None if isinstance(template, CodesTemplate) else template,
+        kept=[shard.vectors for shard in opened if shard.vectors is not None],
+    )
 
 
-def open_shard(store: Store, version: Version, number: int, mmap: bool = True) -> Index:
+def open_template(store: Store, version: Version) -> CodesTemplate | VectorTemplate:
+    """What rows of a version are made into."""
+    if version.template is None:
+        return CodesTemplate(version.n_bits, version.bitorder)
+    template = loaded_template(version.kind, _folder(store, version.template, "the template"))
+    if (template.n_bits, template.bitorder) != (version.n_bits, version.bitorder):
+        raise CorruptFileError(
+            f"{store.url}/shards/{version.template}",
+            f"not the template that version {version.number} lists",
+        )
+    return template
+
+
+def open_shard(
+    store: Store, version: Version, template: Template, number: int, mmap: bool = True
+) -> Opened:
     """Open one shard of a version, downloading it first if it is elsewhere."""
     shard = version.shards[number]
-    try:
-        folder = store.shard_folder(shard.folder)
-    except FileNotFoundError as error:
-        raise CorruptFileError(
-            f"{store.url}/shards/{shard.folder}", f"missing: it is shard {number}"
-        ) from error
-    index = Index.load(folder, mmap)
-    facts = (len(index), index.n_bits, index.bitorder)
+    folder = _folder(store, shard.folder, f"shard {number}")
+    opened = template.load_shard(folder, mmap)
+    facts = (len(opened.codes), opened.codes.n_bits, opened.codes.bitorder)
     if facts != (shard.rows, version.n_bits, version.bitorder):
         raise CorruptFileError(folder, f"not the shard that version {version.number} lists")
-    return index
+    return opened
+
+
+def _folder(store: Store, name: str, what: str) -> Path:
+    try:
+        return store.shard_folder(name)
+    except FileNotFoundError as error:
+        raise CorruptFileError(f"{store.url}/shards/{name}", f"missing: it is {what}") from error
 
 
 def newest(store: Store) -> Version | None:

@@ -20,10 +20,13 @@ from bitweigh._index.bands import BandOptions, code_bytes, extra_bytes
 from bitweigh._index.policy import SegmentPolicy
 from bitweigh._index.row_layout import choose_row_layout, lean_bytes
 from bitweigh._streaming.batches import code_format
+from bitweigh._streaming.sources import files_at
 from bitweigh._wording import counted, readable_bytes
-from bitweigh.cluster.building import ROWS_PER_SHARD, PathLike, as_partition, rows_from
+from bitweigh.cluster.building import ROWS_PER_SHARD, as_partition
 from bitweigh.cluster.opening import newest, read
-from bitweigh.cluster.stores import FolderStore, open_store
+from bitweigh.cluster.sources import PathLike, rows_from
+from bitweigh.cluster.stores import FolderStore, is_url, open_store
+from bitweigh.cluster.url_sources import names_files
 from bitweigh.cluster.version import ShardOptions, Version
 from bitweigh.typing import RowLayout
 
@@ -150,9 +153,10 @@ def plan(
 
     Parameters
     ----------
-    source : path, list of paths or uint8 (n, n_bytes), optional
+    source : path, URL, list of these, or uint8 (n, n_bytes), optional
         Codes as in `build`; only their number and length matter. Or the folder or URL of shards,
-        whose newest version says how large they are; then only `nodes` and `memory` may be given.
+        which is any that neither ends in .parquet nor is a pattern. Their newest version says how
+        large they are; then only `nodes` and `memory` may be given.
     rows, n_bits : int, optional
         The number and length of codes, instead of a source.
     codes, rows_per_shard, shards, bands, band_bits, memory_limit, layout
@@ -206,12 +210,16 @@ def _version_at(source: Any) -> Version | None:  # noqa: ANN401
     """The newest version at a folder or URL; None for a source of codes."""
     if not isinstance(source, str | os.PathLike):
         return None
+    if is_url(source) and names_files(os.fspath(source)):
+        return None
     store = open_store(source)
     if not isinstance(store, FolderStore):
         return read(store)
-    if not store.folder.exists():
+    if store.folder.is_dir():
+        return newest(store)
+    if not all(file.exists() for file in files_at(store.folder)):
         raise FileNotFoundError(f"{source}: no such file or folder")
-    return newest(store) if store.folder.is_dir() else None
+    return None
 
 
 def _rows_and_bits(

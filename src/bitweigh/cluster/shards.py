@@ -19,9 +19,14 @@ from bitweigh._index.explain import Explanation
 from bitweigh._index.filters import Filter
 from bitweigh._merging import merge
 from bitweigh._results import Memory, Neighbours, RangeResult, SearchResult
+from bitweigh._vectors.store import Vectors
 from bitweigh.cluster.as_one import AsOneIndex, CallClock, kept_filter
+from bitweigh.cluster.embeddings import ClusterEmbeddings
+from bitweigh.cluster.local_version import LocalVersion
 from bitweigh.cluster.partition import Partition
 from bitweigh.cluster.shares import SHARE_FROM, Shares, nearest_of_shards
+from bitweigh.cluster.templates import VectorTemplate
+from bitweigh.cluster.vectors import ClusterVectors
 from bitweigh.cluster.version import Version
 from bitweigh.errors import LimitError
 from bitweigh.index import Index
@@ -73,13 +78,22 @@ class Shards(AsOneIndex):
         version: Version | None = None,
         *,
         share_from: int = SHARE_FROM,
+        template: VectorTemplate | None = None,
+        kept: Sequence[Vectors] = (),
     ) -> None:
-        """Keep the indexes, at least one, whose ids must be as `partition` says."""
+        """Keep the indexes, at least one, whose ids must be as `partition` says.
+
+        Shards of vectors and embeddings have a template, and the kept vectors of each if it keeps
+        any.
+        """
         self._indexes = tuple(indexes)
         self._partition = partition
         self._shares = Shares(partition.samples_evenly, share_from)
         self.version = version
         """The version; None for indexes that were never stored."""
+        self._vectors = None
+        if template is not None:
+            self._vectors = LocalVersion(self, partition, kept, template)
 
     @property
     def n_bits(self) -> int:
@@ -100,6 +114,16 @@ class Shards(AsOneIndex):
     def shards(self) -> tuple[Index, ...]:
         """The index of each shard; they must not be changed."""
         return self._indexes
+
+    @property
+    def vectors(self) -> ClusterVectors:
+        """The same shards, searched as one :class:`bitweigh.VectorIndex`, if rows are vectors."""
+        return ClusterVectors(self._with_vectors())
+
+    @property
+    def embeddings(self) -> ClusterEmbeddings:
+        """The same shards, searched as one `BinaryEmbeddings`, if rows are embeddings."""
+        return ClusterEmbeddings(self._with_vectors())
 
     @property
     def second_rounds(self) -> int:
@@ -363,6 +387,11 @@ class Shards(AsOneIndex):
         total = Memory(*np.sum(parts, axis=0).tolist())
         total.layouts = tuple(layout for part in parts for layout in part.layouts)
         return total
+
+    def _with_vectors(self) -> LocalVersion:
+        if self._vectors is None:
+            raise ValueError("the shards are of codes alone: build them with like= to keep more")
+        return self._vectors
 
 
 def _as_result(found: Neighbours, single: bool) -> SearchResult:

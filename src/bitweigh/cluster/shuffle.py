@@ -8,19 +8,24 @@ pickled, and doing one twice changes nothing: a task that was killed is simply r
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh._checks import as_rows, id_in_use_error
+from bitweigh._checks import id_in_use_error
 from bitweigh._streaming.sources import FileSource, RowSource
+from bitweigh._vectors.store import Vectors
 from bitweigh.cluster.partition import Partition
+from bitweigh.cluster.row_files import sorted_in_files
 from bitweigh.cluster.shard_files import write_shard
 from bitweigh.cluster.stores import Store, open_store
-from bitweigh.cluster.version import ShardOptions, StoredShard
-from bitweigh.index import Index
+from bitweigh.cluster.templates import CodesTemplate, Template, loaded_template
+from bitweigh.cluster.version import Kind, ShardOptions, StoredShard, Version
 from bitweigh.typing import BitOrder, Codes, Ids, OnDuplicate
 
 __all__ = [
@@ -30,13 +35,13 @@ __all__ = [
     "SourceFiles",
     "change_shard",
     "collect_shard",
-    "rows_of",
+    "record_of",
     "sort_rows",
     "sort_shard",
 ]
 
-# Rows of a staged piece that are read at a time.
-_ROWS_READ = 1 << 18
+# Bytes of a staged piece that are read at a time.
+_BYTES_READ = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +52,23 @@ class SourceFiles:
     ids: tuple[str, ...] = ()
     column: str | None = None
     id_column: str | None = None
+    vectors: bool = False
 
     @classmethod
     def of(cls, source: FileSource) -> SourceFiles:
         """The files of a source."""
         paths = tuple(str(path.absolute()) for path in source.paths)
         ids = tuple(str(path.absolute()) for path in source.id_paths)
-        return cls(paths, ids, source.column, source.id_column)
+        return cls(paths, ids, source.column, source.id_column, source.vectors)
 
     def opened(self) -> FileSource:
         """The source of rows."""
         return FileSource(
-            self.paths, ids=self.ids or None, column=self.column, id_column=self.id_column
+            self.paths,
+            ids=self.ids or None,
+            column=self.column,
+            id_column=self.id_column,
+            vectors=self.vectors,
         )
 
 
@@ -70,6 +80,26 @@ class Layout:
     bitorder: BitOrder
     partition: Partition
     options: ShardOptions
+    kind: Kind = "codes"
+    template_folder: str | None = None
+
+    @classmethod
+    def of(cls, version: Version, partition: Partition | None = None) -> Layout:
+        """That of a version, perhaps with another partition."""
+        return cls(
+            version.n_bits,
+            version.bitorder,
+            partition or version.partition,
+            version.options,
+            version.kind,
+            version.template,
+        )
+
+    def template(self, store: Store) -> Template:
+        """What rows are made into."""
+        if self.kind == "codes" or self.template_folder is None:
+            return CodesTemplate(self.n_bits, self.bitorder)
+        return loaded_template(self.kind, store.shard_folder(self.template_folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +132,34 @@ def sort_rows(
 ) -> Sorted:
     """Stage the rows of a piece of the source, sorted by shard."""
     rows = source.opened() if isinstance(source, SourceFiles) else source
-    records = np.empty(piece.last - piece.first, _record(layout.n_bits))
+    store = open_store(url)
+    template = layout.template(store)
+    records = np.empty(piece.last - piece.first, record_of(template))
     at = 0
     for values, given in rows.read(piece.first, piece.last):
-        codes, ids = as_rows(values, given, layout.n_bits, layout.bitorder)
+        codes, ids, vectors = template.converted(values, given)
         here = records[at : at + len(codes)]
         here["code"] = codes
+        if vectors is not None:
+            here["vector"] = vectors
         first_id = piece.first_id + piece.first + at
         here["id"] = np.arange(first_id, first_id + len(codes)) if ids is None else ids
         at += len(codes)
-    return _staged(open_store(url), build, layout, piece.number, records)
+    _release_arrow()
+    return _staged(store, build, layout, piece.number, records)
 
 
-def sort_shard(url: str, build: str, layout: Layout, folder: str, number: int) -> Sorted:
-    """Stage the rows of a stored shard as a piece, sorted by the shards of another partition."""
+def sort_shard(url: str, build: str, layout: Layout, folder: str, piece: Piece) -> Sorted:
+    """Stage rows of a stored shard as a piece, sorted by the shards of another partition."""
     store = open_store(url)
-    codes, ids = rows_of(store, folder)
-    records = np.empty(len(ids), _record(layout.n_bits))
-    records["code"], records["id"] = codes, ids
-    del codes, ids
-    return _staged(store, build, layout, number, records)
+    template = layout.template(store)
+    stored, vectors = template.load_shard(store.shard_folder(folder), mmap=True)
+    ids = stored.ids[piece.first : piece.last]
+    records = np.empty(len(ids), record_of(template))
+    records["code"], records["id"] = stored.codes_of(ids), ids
+    if vectors is not None:
+        records["vector"] = vectors.of(ids)
+    return _staged(store, build, layout, piece.number, records)
 
 
 def collect_shard(
@@ -133,7 +171,13 @@ def collect_shard(
 ) -> StoredShard:
     """Store a shard, whose rows begin and end at these places of the staged pieces."""
     store = open_store(url)
-    return _stored(store, layout, *_read_staged(store, build, layout, places), threads)
+    template = layout.template(store)
+    with store.workspace() as work:
+        kept = None if template.empty_vectors is None else template.empty_vectors.emptied(work)
+        codes, ids, vectors = _read_staged(store, build, template, places, kept)
+        rows = sorted_in_files(codes, ids, work)
+        del codes, ids
+        return _stored(store, work, template, layout, *rows, vectors, threads)
 
 
 def change_shard(
@@ -152,36 +196,48 @@ def change_shard(
     is there still, unless its row is to be replaced.
     """
     store = open_store(url)
-    codes, ids = rows_of(store, folder)
+    template = layout.template(store)
+    stored, kept = template.load_shard(store.shard_folder(folder), mmap=True)
+    with store.workspace() as work:
+        # New vectors follow the old ones, and replace those of the same ids.
+        new_codes, new_ids, vectors = _read_staged(store, build, template, places, kept)
+        ids = stored.ids
+        codes, ids, n_removed = _changed_rows(
+            stored.codes_of(ids), ids, removed, new_codes, new_ids, on_duplicate
+        )
+        rows = sorted_in_files(codes, ids, work)
+        del new_codes, codes, ids
+        return _stored(store, work, template, layout, *rows, vectors, threads), n_removed
+
+
+def _changed_rows(
+    codes: Codes, ids: Ids, removed: Ids, new_codes: Codes, new_ids: Ids, on_duplicate: OnDuplicate
+) -> tuple[Codes, Ids, int]:
+    """All rows after a change, in any order, and how many of the ids were removed."""
     kept = ~np.isin(ids, removed)
     n_removed = len(ids) - int(np.count_nonzero(kept))
-    new_codes, new_ids = _read_staged(store, build, layout, places)
     used = np.isin(new_ids, ids[kept])
     if used.any():
         if on_duplicate != "replace":
             raise id_in_use_error(new_ids, used, "code")
         kept &= ~np.isin(ids, new_ids)
     codes = np.concatenate([codes[kept], new_codes])
-    ids = np.concatenate([ids[kept], new_ids])
-    return _stored(store, layout, codes, ids, threads), n_removed
-
-
-def rows_of(store: Store, folder: str) -> tuple[Codes, Ids]:
-    """All rows of a stored shard, in ascending id."""
-    index = Index.load(store.shard_folder(folder), mmap=True)
-    ids = index.ids
-    return index.codes_of(ids), ids
+    return codes, np.concatenate([ids[kept], new_ids]), n_removed
 
 
 def _stored(
-    store: Store, layout: Layout, codes: Codes, ids: Ids, threads: int | None
+    store: Store,
+    work: Path,
+    template: Template,
+    layout: Layout,
+    codes: Codes,
+    ids: Ids,
+    vectors: Vectors | None,
+    threads: int | None,
 ) -> StoredShard:
-    with store.workspace() as work:
-        folder = work / "shard"
-        stored = write_shard(
-            codes, ids, layout.n_bits, layout.bitorder, layout.options, folder, threads
-        )
-        store.add_shard(stored.folder, folder)
+    folder = work / "shard"
+    stored = write_shard(codes, ids, vectors, template, layout.options, folder, threads)
+    store.add_shard(stored.folder, folder)
     return stored
 
 
@@ -200,29 +256,47 @@ def _staged(
 
 
 def _read_staged(
-    store: Store, build: str, layout: Layout, places: Sequence[tuple[int, int]]
-) -> tuple[Codes, Ids]:
-    """The rows at these places of the staged pieces."""
-    record = _record(layout.n_bits)
+    store: Store,
+    build: str,
+    template: Template,
+    places: Sequence[tuple[int, int]],
+    kept: Vectors | None,
+) -> tuple[Codes, Ids, Vectors | None]:
+    """The rows at these places of the staged pieces; their vectors are added to those kept."""
+    record = record_of(template)
     rows = sum(end - begin for begin, end in places)
-    codes = np.empty((rows, (layout.n_bits + 7) // 8), np.uint8)
+    codes = np.empty((rows, (template.n_bits + 7) // 8), np.uint8)
     ids = np.empty(rows, np.int64)
-    at = 0
+    writer = None if kept is None else kept.writer()
+    at, step = 0, max(1, _BYTES_READ // record.itemsize)
     for piece, (begin, end) in enumerate(places):
-        for first in range(begin, end, _ROWS_READ):
-            n = min(end - first, _ROWS_READ)
+        for first in range(begin, end, step):
+            n = min(end - first, step)
             raw = store.read_staged(
                 build, _name(piece), first * record.itemsize, n * record.itemsize
             )
             here = np.frombuffer(raw, record)
             codes[at : at + n], ids[at : at + n] = here["code"], here["id"]
+            if writer is not None:
+                writer.write(here["vector"])
             at += n
-    return codes, ids
+    return codes, ids, None if writer is None else writer.finish(ids)
 
 
-def _record(n_bits: int) -> np.dtype[np.void]:
+def _release_arrow() -> None:
+    """Give back the memory that Arrow keeps for the next file: half of what a task takes."""
+    arrow: Any = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+
+
+def record_of(template: Template) -> np.dtype[np.void]:
     """A staged row."""
-    return np.dtype([("id", "<i8"), ("code", np.uint8, ((n_bits + 7) // 8,))])
+    fields: list[Any] = [("id", "<i8"), ("code", np.uint8, ((template.n_bits + 7) // 8,))]
+    kept = template.empty_vectors
+    if kept is not None:
+        fields.append(("vector", kept.dtype, (kept.n_features,)))
+    return np.dtype(fields)
 
 
 def _name(piece: int) -> str:

@@ -29,6 +29,7 @@ from bitweigh.cluster.errors import PublishConflictError
 __all__ = [
     "FolderStore",
     "Store",
+    "is_url",
     "new_build",
     "open_store",
     "version_name",
@@ -39,6 +40,8 @@ VERSIONS = "versions"
 SHARDS = "shards"
 STAGING = "staging"
 SERVING = "serving"
+# Begins the names of builds; folders of other names in `staging` are those of processes.
+_BUILD = "build-"
 _VERSION_NAME = re.compile(r"(\d{20})\.json")
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://")
 
@@ -47,6 +50,9 @@ class Store(Protocol):
     """The operations on versions and shards. Any number of processes may use one at a time."""
 
     url: str
+    """As it was given, for messages."""
+    address: str
+    """The same for processes elsewhere."""
 
     def version_numbers(self) -> list[int]:
         """The numbers of all versions, ascending."""
@@ -81,6 +87,9 @@ class Store(Protocol):
     def remove_staged(self, build: str) -> None:
         """Delete all files of a build."""
 
+    def staged_builds(self) -> dict[str, float]:
+        """When each build that has staged files wrote the newest of them, in seconds since 1970."""
+
     def write_state(self, name: str, content: bytes | None) -> None:
         """Replace what a cluster is to serve; None deletes it."""
 
@@ -102,10 +111,15 @@ def version_number(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def is_url(path: str | os.PathLike[str]) -> bool:
+    """Whether this is a URL, and not the path of a file or folder."""
+    return _URL.match(os.fspath(path)) is not None
+
+
 def open_store(url: str | os.PathLike[str]) -> Store:
     """The store at a path or URL; nothing is read or created yet."""
     text = os.fspath(url)
-    if not _URL.match(text):
+    if not is_url(text):
         return FolderStore(resolved(text))
     if text.startswith("file://"):
         return FolderStore(resolved(text.removeprefix("file://")))
@@ -121,6 +135,7 @@ class FolderStore:
         """Keep the path."""
         self.folder = folder
         self.url = str(folder)
+        self.address = str(folder.absolute())
 
     def version_numbers(self) -> list[int]:
         """The numbers of all versions, ascending."""
@@ -194,6 +209,14 @@ class FolderStore:
         """Delete all files of a build."""
         shutil.rmtree(self.folder / STAGING / build, ignore_errors=True)
 
+    def staged_builds(self) -> dict[str, float]:
+        """When each build that has staged files wrote the newest of them."""
+        found = {}
+        for build in (self.folder / STAGING).glob(f"{_BUILD}*"):
+            with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
+                found[build.name] = max(path.stat().st_mtime for path in (build, *build.iterdir()))
+        return found
+
     def write_state(self, name: str, content: bytes | None) -> None:
         """Replace the file of a cluster in one step."""
         path = self._made(SERVING) / f"{name}.json"
@@ -224,4 +247,4 @@ class FolderStore:
 
 def new_build() -> str:
     """A name for the staged files of a build."""
-    return f"build-{uuid4().hex}"
+    return f"{_BUILD}{uuid4().hex}"

@@ -10,13 +10,13 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from bitweigh._checks import as_integer
 from bitweigh._optional import optional
 
-__all__ = ["Workers", "as_workers", "run_tasks"]
+__all__ = ["Workers", "as_workers", "connected_for", "run_tasks"]
 
 Workers: TypeAlias = int | Literal["ray"]
 """How many processes run the tasks of a build, or "ray" for the cluster that is connected to."""
@@ -55,6 +55,24 @@ def as_workers(workers: object) -> Workers:
     if workers == "ray":
         return "ray"
     return as_integer(workers, "workers", 1, _MAX_WORKERS)
+
+
+@contextmanager
+def connected_for(workers: Workers, address: str | None) -> Iterator[None]:
+    """With "ray", a connection to the Ray cluster at this address, unless there is one already."""
+    if workers != "ray":
+        yield
+        return
+    from bitweigh.cluster.serving.on_ray import _connected
+
+    ray: Any = optional("ray", "cluster")
+    was_connected = ray.is_initialized()
+    _connected(address)
+    try:
+        yield
+    finally:
+        if not was_connected:
+            ray.shutdown()
 
 
 def _run(

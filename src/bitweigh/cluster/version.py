@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from bitweigh import _core
 from bitweigh._checks import as_choice, as_optional_integer
@@ -20,10 +20,13 @@ from bitweigh.cluster.partition import Partition, partition_from
 from bitweigh.errors import CorruptFileError
 from bitweigh.typing import BitOrder, RowLayout
 
-__all__ = ["ShardOptions", "StoredShard", "Version"]
+__all__ = ["Kind", "ShardOptions", "StoredShard", "Version"]
+
+Kind: TypeAlias = Literal["codes", "vectors", "embeddings"]
+"""What rows are; shards are folders of `Index`, `VectorIndex` or `BinaryEmbeddings`."""
 
 FORMAT = "bitweigh-shards"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAX_VERSION = 10**20 - 1
 _MAX_ID = 2**63 - 1
 _HEXADECIMAL = set("0123456789abcdef")
@@ -108,6 +111,11 @@ class Version:
         The folders.
     created : str
         UTC, as ISO 8601.
+    kind : str
+        What rows are: "codes", "vectors" or "embeddings".
+    template : str or None
+        For vectors and embeddings: the folder of an empty index that all shards are like. It has
+        the hasher and the weigher.
 
     Examples
     --------
@@ -131,6 +139,14 @@ class Version:
     options: ShardOptions
     shards: tuple[StoredShard, ...]
     created: str
+    kind: Kind = "codes"
+    template: str | None = None
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders of all shards, and of the template."""
+        folders = [shard.folder for shard in self.shards]
+        return folders if self.template is None else [*folders, self.template]
 
     @property
     def rows(self) -> int:
@@ -144,8 +160,10 @@ class Version:
 
     def to_json(self) -> bytes:
         """The content of the file of this version."""
+        # Codes alone are written as in format 1, which knows nothing else.
+        more = {} if self.kind == "codes" else {"kind": self.kind, "template": self.template}
         return seal(
-            {"format": FORMAT, "version": FORMAT_VERSION},
+            {"format": FORMAT, "version": 2 if more else 1},
             {
                 "writer": f"bitweigh {__version__}",
                 "number": self.number,
@@ -158,6 +176,7 @@ class Version:
                 "partition": self.partition.facts(),
                 "options": self.options.facts(),
                 "shards": [shard.facts() for shard in self.shards],
+                **more,
             },
         )
 
@@ -182,6 +201,7 @@ class Version:
             ),
             tuple(_shard_from(shard) for shard in fields.objects("shards")),
             str(fields.value("created")),
+            *_kind_from(fields),
         )
         if len(version.shards) != partition.shards:
             fields.fail(f"shards must have {partition.shards} shards, as partition says")
@@ -212,12 +232,23 @@ def _fields(raw: bytes, where: str) -> Fields:
     return fields
 
 
-def _shard_from(fields: Fields) -> StoredShard:
-    folder = fields.value("folder")
+def _kind_from(fields: Fields) -> tuple[Kind, str | None]:
+    if fields.integer("version", 1, FORMAT_VERSION) == 1:
+        return "codes", None
+    kind: Kind = fields.choice("kind", ("vectors", "embeddings"))
+    return kind, _folder_from(fields, "template")
+
+
+def _folder_from(fields: Fields, name: str) -> str:
+    folder = fields.value(name)
     if not isinstance(folder, str) or len(folder) != 32 or not set(folder) <= _HEXADECIMAL:
-        fields.fail_at("folder", "must be the checksum of a manifest")
+        fields.fail_at(name, "must be the checksum of a manifest")
+    return str(folder)
+
+
+def _shard_from(fields: Fields) -> StoredShard:
     return StoredShard(
-        folder,
+        _folder_from(fields, "folder"),
         fields.integer("rows", 0, 2**62),
         fields.optional_integer("first_id", 0, _MAX_ID),
         fields.optional_integer("last_id", 0, _MAX_ID),

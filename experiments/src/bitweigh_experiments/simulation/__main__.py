@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+import numpy as np
+
 from bitweigh_experiments.simulation.model import Costs, Outcome, Setting, simulate
 
 # Bytes of a lean row of 64 bits, with its part of the directories.
@@ -37,6 +39,29 @@ def main() -> None:
     for fan_out in (1, 10, 50, 100, 500):
         setting = Setting(fan_out, given.replicas, 64, 10_000, seed=given.seed)
         print(f"  {fan_out:4d} groups", _line(setting, simulate(setting, costs)))
+    print("a new version whose shards have all changed, published after 10 s, 64 callers:")
+    setting = Setting(groups, given.replicas, 64, 80_000, publish_at=10e3, seed=given.seed)
+    for line in _published(setting, simulate(setting, costs)):
+        print(line)
+
+
+def _published(setting: Setting, seen: Outcome) -> list[str]:
+    """What callers see before, while and after a version is published."""
+    begin, switch = setting.publish_at or 0.0, seen.switched
+    parts = {
+        "before": (0.0, begin),
+        "while it is downloaded": (begin, switch),
+        "the first second of it": (switch, switch + 1e3),
+        "the next nine": (switch + 1e3, switch + 10e3),
+        "later": (switch + 10e3, float("inf")),
+    }
+    lines = [f"  served after {(switch - begin) / 1e3:.0f} s"]
+    for name, (first, last) in parts.items():
+        times = seen.between(first, last)
+        if len(times):
+            p50, p99 = np.percentile(times, (50, 99))
+            lines.append(f"  {name}: {len(times):,} queries, p50 {p50:.0f} ms, p99 {p99:.0f} ms")
+    return lines
 
 
 def _line(setting: Setting, seen: Outcome) -> str:

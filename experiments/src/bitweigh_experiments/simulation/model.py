@@ -4,6 +4,10 @@ Events are handled in the order of time. A coordinator has one CPU: sending a qu
 answer and merging occupy it. It has at most two batches under way. A holder answers one question
 after the other. A question that has no answer after a while is asked again of the next replica, as
 far as the budget of hedges goes; the first answer counts. All times are in milliseconds.
+
+A new version is published in three steps: every holder downloads and opens it, each at a rate of
+its own and slower in its searches meanwhile; when the last one has it, all new batches are of that
+version; its pages are not in memory then, and each search reads those that it is the first to need.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -44,6 +49,16 @@ class Costs:
     """The share of questions that meet such a pause."""
     search: float = 0.15
     """A holder's search for one query."""
+    cold_search: float = 8.2
+    """The same if no page of the index is in memory, measured for a billion codes at k = 10."""
+    warm_after: float = 2_600.0
+    """Searches after which a third of the pages is still to be read, if queries are alike."""
+    download: float = 37_000.0
+    """The median time that a holder takes to download a version."""
+    download_spread: float = 0.15
+    """The standard deviation of the logarithm of that."""
+    download_slows: float = 1.3
+    """How many times as long searches take meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,8 @@ class Setting:
     max_batch: int = 256
     dead_nodes: int = 0
     """Holders of the first replica that do not answer, from the beginning on."""
+    publish_at: float | None = None
+    """When a new version is published whose shards have all changed."""
     seed: int = 0
 
 
@@ -75,10 +92,18 @@ class Outcome:
     holder_busy: float
     """The same for the busiest holder."""
     mean_batch: float
+    ends: np.ndarray[tuple[int], np.dtype[np.float64]]
+    """When each query was answered."""
+    switched: float
+    """When the new version was served; +inf if none was."""
 
     def percentile(self, share: float) -> float:
         """A percentile of the latencies."""
         return float(np.percentile(self.latencies, share))
+
+    def between(self, first: float, last: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """The latencies of queries that were answered in a part of the time."""
+        return self.latencies[(self.ends >= first) & (self.ends < last)]
 
 
 @dataclass(slots=True)
@@ -115,8 +140,16 @@ class _Simulation:
         self.questions = 0
         self.batches = 0
         self.tokens = 10.0
+        self.ends: list[float] = []
+        self.downloading = np.zeros(self.free.shape, dtype=np.bool_)
+        self.not_open = 0
+        self.searched = np.full(self.free.shape, np.inf)
+        """Queries that each holder has searched in its version; +inf if all pages are there."""
+        self.switched = np.inf
 
     def run(self) -> Outcome:
+        if self.setting.publish_at is not None:
+            self._at(self.setting.publish_at, self._publish)
         for _ in range(self.setting.callers):
             self._ask()
         while self.events and len(self.latencies) < self.setting.queries:
@@ -130,7 +163,36 @@ class _Simulation:
             self.cpu_used / self.now,
             float(self.used.max() / self.now),
             len(self.latencies) / max(1, self.batches),
+            np.array(self.ends),
+            float(self.switched),
         )
+
+    def _publish(self) -> None:
+        """Every holder begins to download the new version."""
+        self.downloading[:] = ~self.dead
+        self.not_open = int(self.downloading.sum())
+        for group, replica in np.argwhere(self.downloading):
+            spread = self.costs.download_spread * self.rng.standard_normal()
+            self._at(
+                self.now + self.costs.download * float(np.exp(spread)),
+                partial(self._opened, int(group), int(replica)),
+            )
+
+    def _opened(self, group: int, replica: int) -> None:
+        self.downloading[group, replica] = False
+        self.not_open -= 1
+        if self.not_open == 0:
+            self.switched = self.now
+            self.searched[:] = 0
+
+    def _work(self, group: int, replica: int, queries: int) -> float:
+        """What a holder takes for a batch."""
+        costs = self.costs
+        cold = costs.cold_search - costs.search
+        seen = self.searched[group, replica]
+        each = costs.search + cold * float(np.exp(-seen / costs.warm_after))
+        self.searched[group, replica] = seen + queries
+        return queries * each * (costs.download_slows if self.downloading[group, replica] else 1.0)
 
     def _at(self, when: float, event: Callable[[], None]) -> None:
         heapq.heappush(self.events, (when, next(self.order), event))
@@ -178,7 +240,7 @@ class _Simulation:
             return
         costs = self.costs
         travel = costs.travel * float(np.exp(costs.travel_spread * self.rng.standard_normal()))
-        work = costs.search * len(batch.born)
+        work = self._work(group, replica, len(batch.born))
         if self.rng.random() < costs.pause_share:
             work += costs.pause
         start = max(self.now + travel / 2, float(self.free[group, replica]))
@@ -211,6 +273,7 @@ class _Simulation:
     def _merged(self, batch: _Batch) -> None:
         self.batches += 1
         self.latencies += [self.now - born for born in batch.born]
+        self.ends += [self.now] * len(batch.born)
         self.under_way -= 1
         for _ in batch.born:
             self._ask()

@@ -11,15 +11,18 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from bitweigh import BinaryEmbeddings, VectorIndex
 from bitweigh._checks import as_ids
+from bitweigh._cli.cluster.names import Address
 from bitweigh._cli.cluster.shared import (
     Bits,
+    BuildWorkers,
     CodeColumn,
     IdSource,
     RowsPerShard,
     ShardCount,
     Url,
-    WorkerCount,
+    VectorColumn,
     as_path_or_paths,
     ids_option,
     naming,
@@ -27,8 +30,10 @@ from bitweigh._cli.cluster.shared import (
 )
 from bitweigh._cli.errors import prefix_errors
 from bitweigh._cli.files import read_ids
+from bitweigh._cli.folders import open_stored
 from bitweigh._cli.options import BandBits, Bands, BitOrderOption, Layout, MemoryLimit
 from bitweigh._cli.output import Json
+from bitweigh.index import Index
 from bitweigh.typing import Ids
 
 __all__ = ["build_command", "reshard_command", "update_command"]
@@ -36,11 +41,11 @@ __all__ = ["build_command", "reshard_command", "update_command"]
 
 def build_command(
     sources: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="INPUT...",
-            help="Packed codes: parquet, npy, bvecs, u8bin, i8bin, or a folder of such files. "
-            "Several files follow each other.",
+            help="Packed codes: parquet, npy, bvecs, u8bin, i8bin, or a folder of such files; or "
+            "parquet files at a URL such as s3://bucket/*.parquet. Several follow each other.",
         ),
     ],
     out: Annotated[
@@ -55,9 +60,19 @@ def build_command(
     rows_per_shard: RowsPerShard = None,
     shards: ShardCount = None,
     codes: CodeColumn = None,
+    vectors: VectorColumn = None,
     ids: IdSource = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="An index of vectors, or embeddings: INPUT has vectors, and the shards make of "
+            "them what that index would. Its own rows do not matter.",
+        ),
+    ] = None,
     bits: Bits = None,
-    workers: WorkerCount = 1,
+    workers: BuildWorkers = "1",
+    address: Address = "auto",
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Publish a new version where there is one.")
     ] = False,
@@ -68,30 +83,38 @@ def build_command(
     memory_limit: MemoryLimit = None,
     layout: Layout = None,
 ) -> None:
-    """Build shards from files of packed codes, and publish them as a version.
+    """Build shards from files of packed codes or vectors, and publish them as a version.
 
     The files of a shard are the same whoever builds them. Codes may take more space than there is
     memory, but a shard must fit. --memory-limit is that of each shard.
 
     Example: bitweigh cluster build codes.parquet --codes hash --shards 4 -o shards
+
+    Example: bitweigh cluster build vectors.npy --like near --shards 2 -o vector-shards
     """
     from bitweigh import cluster
     from bitweigh._cli.build_codes import checked_bits
-    from bitweigh.cluster.building import ROWS_PER_SHARD, rows_from
+    from bitweigh.cluster.building import ROWS_PER_SHARD
+    from bitweigh.cluster.sources import rows_from
+    from bitweigh.cluster.tasks import connected_for
 
     if shards is not None and rows_per_shard is not None:
         raise typer.BadParameter("give --rows-per-shard or --shards, not both")
     start = time.perf_counter()
     source, id_source = as_path_or_paths(sources), ids_option(sources, ids)
-    with naming(out), prefix_errors(sources[0]):
-        n_bits = checked_bits(sources[0], rows_from(source, codes, id_source), bits, bands)
+    with naming(out), connected_for(workers, address), prefix_errors(sources[0]):
+        template = None if like is None else _template(like)
+        if template is None:
+            bits = checked_bits(sources[0], rows_from(source, codes, id_source), bits, bands)
         version = cluster.build(
             source,
             out,
+            like=template,
             codes=codes,
+            vectors=vectors,
             ids=id_source,
-            n_bits=n_bits,
-            bitorder=bitorder,
+            n_bits=bits,
+            bitorder=bitorder if template is None else None,
             rows_per_shard=ROWS_PER_SHARD if rows_per_shard is None else rows_per_shard,
             shards=shards,
             bands=bands,
@@ -108,11 +131,11 @@ def build_command(
 def update_command(
     url: Url,
     add: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             "--add",
             metavar="FILE",
-            help="A file of codes to add, as for `build`. Repeat it for several.",
+            help="A file or URL of rows to add, as for `build`. Repeat it for several.",
         ),
     ] = None,
     remove: Annotated[
@@ -125,6 +148,7 @@ def update_command(
         ),
     ] = None,
     codes: CodeColumn = None,
+    vectors: VectorColumn = None,
     ids: IdSource = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace rows whose ids are there already.")
@@ -132,10 +156,11 @@ def update_command(
     ignore_missing: Annotated[
         bool, typer.Option("--ignore-missing", help="Skip ids to remove that are not there.")
     ] = False,
-    workers: WorkerCount = 1,
+    workers: BuildWorkers = "1",
+    address: Address = "auto",
     as_json: Json = False,
 ) -> None:
-    """Remove and add codes, and publish the result as a new version: all of it, or nothing.
+    """Remove and add rows, and publish the result as a new version: all of it, or nothing.
 
     Only shards that change are written. Older versions stay until `vacuum` deletes them.
 
@@ -144,6 +169,7 @@ def update_command(
     Example: seq 100 199 | bitweigh cluster update shards --remove -
     """
     from bitweigh import cluster
+    from bitweigh.cluster.tasks import connected_for
 
     if not add and not remove:
         raise typer.BadParameter("give --add FILE or --remove IDS, or both")
@@ -151,11 +177,12 @@ def update_command(
         raise typer.BadParameter("--ids goes with --add; --remove takes ids to remove")
     start = time.perf_counter()
     removed = _ids_to_remove(remove or [])
-    with naming(url), prefix_errors(add[0] if add else url):
+    with naming(url), connected_for(workers, address), prefix_errors(add[0] if add else url):
         version = cluster.update(
             url,
             add=as_path_or_paths(add) if add else None,
             codes=codes,
+            vectors=vectors,
             ids=ids_option(add or [], ids),
             remove=removed,
             on_duplicate="replace" if replace else "error",
@@ -171,21 +198,31 @@ def reshard_command(
     shards: Annotated[
         int, typer.Option(metavar="N", min=1, help="How many shards there are to be.")
     ],
-    workers: WorkerCount = 1,
+    workers: BuildWorkers = "1",
+    address: Address = "auto",
     as_json: Json = False,
 ) -> None:
-    """Spread the codes of the newest version over another number of shards, as a new version.
+    """Spread the rows of the newest version over another number of shards, as a new version.
 
     The shards are those that `build` would have made.
 
     Example: bitweigh cluster reshard shards --shards 6
     """
     from bitweigh import cluster
+    from bitweigh.cluster.tasks import connected_for
 
     start = time.perf_counter()
-    with naming(url):
+    with naming(url), connected_for(workers, address):
         version = cluster.reshard(url, shards, workers=workers, progress=_shows_progress())
     report_version(url, version, time.perf_counter() - start, as_json)
+
+
+def _template(folder: Path) -> VectorIndex | BinaryEmbeddings:
+    """The index in a folder that shards are to be like."""
+    index = open_stored(folder, mmap=True)
+    if isinstance(index, Index):
+        raise ValueError(f"{folder}: --like needs vectors or embeddings, this is an index of codes")
+    return index
 
 
 def _ids_to_remove(given: Sequence[str]) -> Ids:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -68,27 +70,45 @@ def verify_command(url: Url, version: VersionNumber = None, as_json: Json = Fals
     )
 
 
+def _age(text: str) -> timedelta:
+    found = re.fullmatch(r"(\d+)([dhm])", text)
+    if found is None:
+        raise typer.BadParameter(
+            f"{text} is not an age: a number of days, hours or minutes, as 12h"
+        )
+    return timedelta(**{{"d": "days", "h": "hours", "m": "minutes"}[found[2]]: int(found[1])})
+
+
 def vacuum_command(
     url: Url,
     keep: Annotated[
         int, typer.Option(metavar="N", min=1, help="How many of the newest versions to keep.")
     ] = 3,
+    staged_older_than: Annotated[
+        timedelta,
+        typer.Option(
+            metavar="AGE",
+            parser=_age,
+            help="Delete what killed builds have left, if it is older: 12h, 2d, 30m.",
+        ),
+    ] = "1d",  # type: ignore[assignment] # parsed, as what is given is
     as_json: Json = False,
 ) -> None:
-    """Delete old versions, and shards that no version names.
+    """Delete old versions, shards that no version names, and what killed builds have left.
 
     It must not run while a build does: shards that are not published yet look unused.
 
-    Example: bitweigh cluster vacuum shards --keep 2
+    Example: bitweigh cluster vacuum shards --keep 2 --staged-older-than 12h
     """
     from bitweigh import cluster
 
     with naming(url):
-        gone = cluster.vacuum(url, keep=keep)
+        gone = cluster.vacuum(url, keep=keep, staged_older_than=staged_older_than)
+    left = f", and what {counted(len(gone.builds), 'build')} left" if gone.builds else ""
     report(
         f"{url}: deleted {counted(len(gone.versions), 'version')} and "
-        f"{counted(len(gone.shards), 'shard')}",
-        {"url": url, "versions": gone.versions, "shards": gone.shards},
+        f"{counted(len(gone.shards), 'shard')}{left}",
+        {"url": url, **gone._asdict()},
         as_json,
     )
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bitweigh._cli.cluster.shared import Bits, CodeColumn, RowsPerShard, ShardCount, naming
+from bitweigh._cli.cluster.shared import (
+    Bits,
+    CodeColumn,
+    RowsPerShard,
+    ShardCount,
+    as_path_or_paths,
+    naming,
+)
 from bitweigh._cli.errors import prefix_errors
 from bitweigh._cli.options import BandBits, Bands, Layout, MemoryLimit, parse_bytes
 from bitweigh._cli.output import Json, report
@@ -67,9 +73,7 @@ def plan_command(
         raise typer.BadParameter("give INPUT, or the URL of shards, or --rows and --bits")
     if not sources and bits is None:
         raise typer.BadParameter("--rows goes with --bits")
-    source: str | list[Path] | None = None
-    if sources:
-        source = sources[0] if len(sources) == 1 else [Path(name) for name in sources]
+    source = as_path_or_paths(sources) if sources else None
     where = sources[0] if sources else "--rows"
     with naming(where), prefix_errors(where):
         found = cluster.plan(

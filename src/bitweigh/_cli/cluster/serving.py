@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from bitweigh._cli.cluster.names import Address
 from bitweigh._cli.cluster.shared import Url, VersionNumber, naming
 from bitweigh._cli.output import Json, counted, report
 
@@ -41,12 +42,6 @@ Groups: TypeAlias = Annotated[
 ]
 HolderThreads: TypeAlias = Annotated[
     int, typer.Option(metavar="N", min=1, help="Threads, and reserved CPUs, of a holder.")
-]
-Address: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        metavar="ADDRESS", envvar="RAY_ADDRESS", help="The Ray cluster, as `ray start` says it."
-    ),
 ]
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, Literal, NamedTuple, overload
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, Self, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,67 +17,26 @@ from bitweigh._index.code_queries import CodeQueries
 from bitweigh._index.filters import Filter
 from bitweigh._results import RangeResult, SearchResult
 from bitweigh.cluster.as_one import AsOneIndex, CallClock, kept_filter
-from bitweigh.cluster.errors import Missing
-from bitweigh.cluster.serving.coordinator import Coordinator, Found, Wanted
+from bitweigh.cluster.embeddings import ClusterEmbeddings
+from bitweigh.cluster.errors import Missing, VersionGoneError
+from bitweigh.cluster.local_version import check_limit
+from bitweigh.cluster.serving.coordinator import Coordinator, Found
+from bitweigh.cluster.serving.queue import Wanted
+from bitweigh.cluster.serving.remote_version import RemotePlace
+from bitweigh.cluster.serving.reports import ClusterStatus, PartialResult
 from bitweigh.cluster.serving.wire import Question
+from bitweigh.cluster.templates import VectorTemplate
+from bitweigh.cluster.vectors import ClusterVectors
 from bitweigh.cluster.version import Version
-from bitweigh.errors import DeadlineError, LimitError
-from bitweigh.typing import BitOrder, Codes, Method
+from bitweigh.typing import BitOrder, Codes, Ids, Method
 
-__all__ = ["Cluster", "ClusterStatus", "Keeper", "PartialResult"]
+__all__ = ["Cluster", "Keeper"]
+
+Result = TypeVar("Result")
 
 # Rows that `iterate` asks for first, and the factor between one search and the next.
 _FIRST_ITERATED = 64
 _ITERATE_FACTOR = 4
-
-
-class PartialResult(NamedTuple):
-    """The nearest codes in the shards that answered.
-
-    ``distances`` and ``ids`` are as in :class:`bitweigh.SearchResult`.
-    """
-
-    distances: NDArray[np.float64]
-    ids: NDArray[np.int64]
-    complete: bool
-    """Whether all shards answered, so that this is the exact answer."""
-    missing: tuple[Missing, ...]
-    """The shards that did not answer, their rows and the reasons."""
-
-
-class ClusterStatus(NamedTuple):
-    """The state of a cluster, as this process sees it; ``print`` it."""
-
-    version: int
-    rows: int
-    shards: int
-    holders: list[list[tuple[str, str]]]
-    """Name and state ("open" or "suspect") of each holder, by group of shards."""
-    queued: int
-    """Queries of this process that wait."""
-    answered: int
-    """Queries of this process that were answered."""
-    batches: int
-    """Batches that they were asked in."""
-    hedges: int
-    """Questions asked twice because an answer was slow."""
-    failovers: int
-    """Questions asked again because a holder was lost."""
-    second_rounds: int
-    """Queries for which some shard was asked again, because its share was not enough."""
-
-    def __str__(self) -> str:
-        """Some lines for people."""
-        groups = "\n".join(
-            f"  group {number}: " + ", ".join(f"{name} {state}" for name, state in group)
-            for number, group in enumerate(self.holders)
-        )
-        return (
-            f"version {self.version}, {self.rows:,} rows in {self.shards} shards\n{groups}\n"
-            f"  {self.answered:,} queries in {self.batches:,} batches, {self.queued:,} waiting; "
-            f"{self.hedges:,} hedges, {self.failovers:,} failovers, "
-            f"{self.second_rounds:,} second rounds"
-        )
 
 
 class Keeper(NamedTuple):
@@ -97,20 +56,33 @@ class Cluster(AsOneIndex):
     one.
     """
 
-    def __init__(self, coordinator: Coordinator, keeper: Keeper) -> None:
-        """Use a coordinator of this process."""
+    def __init__(
+        self, coordinator: Coordinator, keeper: Keeper, pinned: Version | None = None
+    ) -> None:
+        """Use a coordinator of this process; only a pinned version answers, if there is one."""
         self._coordinator = coordinator
         self._keeper = keeper
+        self._pinned = pinned
 
     @property
     def version(self) -> Version:
         """The version that new queries are begun with."""
-        return self._coordinator.version
+        return self._pinned or self._coordinator.version
 
     @property
     def n_bits(self) -> int:
         """Bits of a code."""
         return self.version.n_bits
+
+    @property
+    def vectors(self) -> ClusterVectors:
+        """The same shards, searched as one :class:`bitweigh.VectorIndex`, if rows are vectors."""
+        return ClusterVectors(RemotePlace(self))
+
+    @property
+    def embeddings(self) -> ClusterEmbeddings:
+        """The same shards, searched as one `BinaryEmbeddings`, if rows are embeddings."""
+        return ClusterEmbeddings(RemotePlace(self))
 
     @property
     def bitorder(self) -> BitOrder:
@@ -187,7 +159,15 @@ class Cluster(AsOneIndex):
         """
         checked = as_query_costs(costs, self.n_bits)
         row_filter = kept_filter(allow, deny, filter)
-        wanted = _wanted(checked, as_k(k), threads, method, row_filter, timeout, partial=partial)
+        wanted = _wanted(
+            checked,
+            as_k(k),
+            threads,
+            method,
+            row_filter,
+            timeout,
+            partial=partial,
+        )
         found = self._found(wanted)
         result = _as_result(found, checked.ndim == 2)
         if not partial:
@@ -210,12 +190,7 @@ class Cluster(AsOneIndex):
         checked = as_query_costs(costs, self.n_bits)
         row_filter = kept_filter(allow, deny, filter)
         wanted = _wanted(checked, as_k(k), threads, method, row_filter, timeout)
-        future = asyncio.wrap_future(self._coordinator.submit(wanted))
-        try:
-            found = await asyncio.wait_for(future, timeout)
-        except TimeoutError:
-            raise _late(wanted) from None
-        return _as_result(found, checked.ndim == 2)
+        return _as_result(await self._afound(wanted), checked.ndim == 2)
 
     def search_codes(
         self,
@@ -234,12 +209,21 @@ class Cluster(AsOneIndex):
         clock = CallClock(timeout)
         checked = CodeQueries(queries, weights, self.n_bits, self.bitorder)
         row_filter = kept_filter(allow, deny, filter)
-        parts = [
-            self.search(
-                costs, k, threads=threads, method=method, filter=row_filter, timeout=clock.left()
-            )
-            for _, costs in checked.blocks(None)
-        ]
+
+        def ask(one: Self) -> list[SearchResult]:
+            return [
+                one.search(
+                    costs,
+                    k,
+                    threads=threads,
+                    method=method,
+                    filter=row_filter,
+                    timeout=clock.left(),
+                )
+                for _, costs in checked.blocks(None)
+            ]
+
+        parts = self._by_one_version(ask)
         if not parts:
             return SearchResult(np.empty((0, as_k(k))), np.empty((0, k), np.int64))
         distances = np.concatenate([part.distances for part in parts])
@@ -266,11 +250,8 @@ class Cluster(AsOneIndex):
         radii = as_radii(radius, 1 if checked.ndim == 2 else len(checked))
         row_filter = kept_filter(allow, deny, filter)
         wanted = _wanted(checked, 1, threads, method, row_filter, timeout, radii=radii, limit=limit)
-        found, _ = self._run(self._coordinator.range_search(wanted), wanted)
-        counts = np.diff(found.lims)
-        if limit is not None and (counts > limit).any():
-            raise LimitError(int(np.argmax(counts > limit)), limit, "codes within its radius")
-        assert isinstance(found, RangeResult)
+        found = self._within(wanted)
+        check_limit(found, limit, "codes within its radius")
         return found
 
     def iterate(
@@ -288,28 +269,28 @@ class Cluster(AsOneIndex):
         checked = as_query_costs(costs, self.n_bits)
         if checked.ndim != 2:
             raise ValueError(f"costs must be one query, (n_bits, 2), got {np.shape(costs)}")
-        return self._iterated(checked, kept_filter(allow, deny, filter), self.version)
+        return self.pinned()._iterated(checked, kept_filter(allow, deny, filter))
 
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
         """Whether there are codes with these ids, bool (n,)."""
-        return self._looked_up(ids)[0]
+        n_bytes = (self.n_bits + 7) // 8
+        return self._values_of("codes_of", as_ids(ids), np.dtype(np.uint8), n_bytes)[0]
 
     def codes_of(self, ids: ArrayLike) -> Codes:
         """Return codes by id, uint8 (n, n_bytes), as `Index.codes_of` does."""
-        found, codes = self._looked_up(ids)
+        wanted, n_bytes = as_ids(ids), (self.n_bits + 7) // 8
+        found, codes = self._values_of("codes_of", wanted, np.dtype(np.uint8), n_bytes)
         if not found.all():
-            raise KeyError(f"id {as_ids(ids)[int(np.argmin(found))]} is not in the index")
+            raise KeyError(int(wanted[np.argmin(found)]))
         return codes
 
     def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> str:
         """How each shard searches for one query, and why."""
         query = np.ascontiguousarray(as_query_costs(costs, self.n_bits).reshape(self.n_bits, 2))
-        parts = [
-            self._coordinator.run(
-                self._coordinator.ask_shard(shard, "explain", query.tobytes(), as_k(k), method)
-            )
-            for shard in range(len(self.version.shards))
-        ]
+        asked = ("explain", query.tobytes(), as_k(k), method)
+        parts = self._by_one_version(
+            lambda one: [one._ask(shard, *asked) for shard in range(len(one.version.shards))]
+        )
         return "\n".join(f"shard {shard}: {part}" for shard, part in enumerate(parts))
 
     def status(self) -> ClusterStatus:
@@ -364,19 +345,85 @@ class Cluster(AsOneIndex):
         self._keeper.stop()
         self.close()
 
+    def pinned(self) -> Cluster:
+        """The same cluster, of which only the present version answers.
+
+        Once that is closed, calls raise VersionGoneError.
+        """
+        if self._pinned is not None:
+            return self
+        return Cluster(self._coordinator, self._keeper, self._coordinator.version)
+
+    def _refresh(self) -> None:
+        """Find out which version is served, which otherwise happens once a second."""
+        self._coordinator.run(self._coordinator.refresh_quietly())
+
+    def _template(self) -> VectorTemplate:
+        """What rows are made into; ValueError if they are only codes."""
+        return self._coordinator.template(self.version)
+
     def _found(self, wanted: Wanted) -> Found:
-        found: Found = _waited(self._coordinator.submit(wanted), wanted)
+        """The answer to a call for the k nearest."""
+        future = self._coordinator.submit(self._of_version(wanted))
+        assert isinstance(future, Future)
+        found: Found = _waited(future, wanted.clock)
         return found
 
-    def _run(self, work: Awaitable[Any], wanted: Wanted) -> Any:  # noqa: ANN401
-        return _waited(self._coordinator.begin(work), wanted)
+    async def _afound(self, wanted: Wanted) -> Found:
+        """As `found`, for coroutines."""
+        future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._coordinator.submit(self._of_version(replace(wanted, future=future)))
+        seconds = wanted.clock.wait()
+        if seconds is None:
+            return await future
+        try:
+            return await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            raise wanted.clock.error() from None
+
+    def _within(self, wanted: Wanted) -> RangeResult:
+        """The answer to a call for all within a radius."""
+        work = self._coordinator.range_search(self._of_version(wanted))
+        found: RangeResult = _waited(self._coordinator.begin(work), wanted.clock)[0]
+        return found
+
+    def _values_of(
+        self, method: str, ids: Ids, dtype: np.dtype[Any], width: int
+    ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+        """Which ids there are, and what holders have for those, (n, width); others are zeros."""
+
+        def look_up(cluster: Cluster) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+            return cluster._looked_up(method, ids, dtype, width)
+
+        return self._by_one_version(look_up)
+
+    def _by_one_version(self, call: Callable[[Self], Result]) -> Result:
+        """The result for the present version; it begins again if that has gone meanwhile."""
+        try:
+            return call(cast(Self, self.pinned()))
+        except VersionGoneError:
+            if self._pinned is not None:
+                raise
+            # Others have published twice since this process looked.
+            self._refresh()
+            return call(cast(Self, self.pinned()))
+
+    def _of_version(self, wanted: Wanted) -> Wanted:
+        return wanted if self._pinned is None else replace(wanted, pinned=self._pinned.number)
+
+    def _ask(self, shard: int, method: str, *arguments: Any) -> Any:  # noqa: ANN401
+        """What the holders of a shard answer, of the pinned or the present version."""
+        version = self.version.number
+        return self._coordinator.run(
+            self._coordinator.ask_shard(version, shard, method, *arguments)
+        )
 
     def _iterated(
-        self, query: NDArray[np.float64], row_filter: Filter | None, version: Version
+        self, query: NDArray[np.float64], row_filter: Filter | None
     ) -> Iterator[tuple[float, int]]:
         k, done = _FIRST_ITERATED, 0
         while True:
-            wanted = _wanted(query, k, 1, "auto", row_filter, None, pinned=version.number)
+            wanted = _wanted(query, k, 1, "auto", row_filter, None)
             distances, ids = self._found(wanted).neighbours
             for place in range(done, k):
                 if ids[0, place] < 0:
@@ -384,21 +431,19 @@ class Cluster(AsOneIndex):
                 yield float(distances[0, place]), int(ids[0, place])
             done, k = k, k * _ITERATE_FACTOR
 
-    def _looked_up(self, ids: ArrayLike) -> tuple[NDArray[np.bool_], Codes]:
-        """Which ids there are, and the codes of those; other codes are zeros."""
-        wanted = as_ids(ids)
-        found = np.zeros(len(wanted), dtype=np.bool_)
-        codes = np.zeros((len(wanted), (self.n_bits + 7) // 8), np.uint8)
-        shard_of = self.version.partition.shard_of(wanted)
+    def _looked_up(
+        self, method: str, ids: Ids, dtype: np.dtype[Any], width: int
+    ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+        found = np.zeros(len(ids), dtype=np.bool_)
+        values = np.zeros((len(ids), width), dtype)
+        shard_of = self.version.partition.shard_of(ids)
         for shard in np.unique(shard_of).tolist():
             here = np.flatnonzero(shard_of == shard)
-            has, packed = self._coordinator.run(
-                self._coordinator.ask_shard(shard, "codes_of", wanted[here].tobytes())
-            )
+            has, packed = self._ask(shard, method, ids[here].tobytes())
             there = here[np.frombuffer(has, np.bool_)]
             found[there] = True
-            codes[there] = np.frombuffer(packed, np.uint8).reshape(len(there), codes.shape[1])
-        return found, codes
+            values[there] = np.frombuffer(packed, dtype).reshape(len(there), width)
+        return found, values
 
 
 def _wanted(
@@ -412,30 +457,20 @@ def _wanted(
     radii: NDArray[np.float64] | None = None,
     limit: int | None = None,
     partial: bool = False,
-    pinned: int | None = None,
 ) -> Wanted:
     clock = CallClock(timeout)  # raises for what is no time
     queries = costs[np.newaxis] if costs.ndim == 2 else costs
     question = Question(0, k, k, clock.left(), method, threads, queries, radii, limit, row_filter)
-    deadline = None if timeout is None else time.monotonic() + timeout
-    return Wanted(question, deadline, timeout, partial, pinned)
+    return Wanted(question, clock, partial)
 
 
-def _waited(future: Future[Any], wanted: Wanted) -> Any:  # noqa: ANN401 the future's result
-    if wanted.deadline is None:
-        return future.result()
+def _waited(future: Future[Any], clock: CallClock) -> Any:  # noqa: ANN401 the future's result
     try:
-        return future.result(max(0.0, wanted.deadline - time.monotonic()))
+        return future.result(clock.wait())
     except FutureTimeoutError:
         if future.done():
             raise
-        raise _late(wanted) from None
-
-
-def _late(wanted: Wanted) -> DeadlineError:
-    assert wanted.timeout is not None
-    assert wanted.deadline is not None
-    return DeadlineError(wanted.timeout, time.monotonic() - wanted.deadline)
+        raise clock.error() from None
 
 
 def _as_result(found: Found, single: bool) -> SearchResult:

@@ -1,8 +1,7 @@
 """The coordinator: batches of queries to all groups of holders, merged into exact answers.
 
-Queries that arrive while others are being answered wait and go together, so a batch is as large as
-the cluster is busy, and nothing waits when it is idle. A batch names the version it was begun with,
-in both rounds and in every hedge, so an answer is that of one version.
+A batch names the version it was begun with, in both rounds and in every hedge, so an answer is that
+of one version.
 
 All state belongs to one event loop, on a thread of its own. Other threads hand queries over.
 """
@@ -10,77 +9,38 @@ All state belongs to one event loop, on a thread of its own. Other threads hand 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
-from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh._merging import first_of, merge
 from bitweigh._results import Neighbours, RangeResult
-from bitweigh.cluster.errors import IncompleteError, Missing, OverloadedError, VersionGoneError
-from bitweigh.cluster.serving.replicas import HolderGroup, HolderLostError, Patience, Replica
+from bitweigh.cluster.errors import IncompleteError, Missing, VersionGoneError
+from bitweigh.cluster.opening import open_template
+from bitweigh.cluster.serving.futures import AnyFuture, deliver
+from bitweigh.cluster.serving.maps import Directory, KnownMaps, State
+from bitweigh.cluster.serving.queue import CallQueue, Wanted
+from bitweigh.cluster.serving.replicas import HolderLostError, Patience
 from bitweigh.cluster.serving.wire import Answer, Question, pack_question, unpack_answer
 from bitweigh.cluster.shares import SHARE_FROM, Shares, is_enough, merged_of
+from bitweigh.cluster.stores import open_store
+from bitweigh.cluster.templates import CodesTemplate, VectorTemplate
 from bitweigh.cluster.version import Version
-from bitweigh.errors import DeadlineError
 from bitweigh.typing import Ids
 
-__all__ = ["Coordinator", "Directory", "Found", "Map", "Wanted"]
+__all__ = ["Coordinator", "Found"]
 
-# A batch has at most so many queries, unless one call has more.
-_BATCH_QUERIES = 256
 # Batches under way: while one is merged here, the holders answer the next.
 _BATCHES = 2
-_MAX_QUEUED = 4096
-_MAX_QUEUED_BYTES = 64 << 20
 _REFRESH_SECONDS = 1.0
-# Versions whose maps are remembered, for calls that must not change version.
-_KNOWN_VERSIONS = 4
 
-
-class Map(NamedTuple):
-    """Which version is to be searched, and which holders have its shards."""
-
-    version: Version
-    groups: tuple[tuple[Replica, ...], ...]
-    """The holders of shards g, g + G, g + 2 G, ... for each of G groups."""
-
-
-class Directory(Protocol):
-    """Where a coordinator learns the map, and how it sends large arguments."""
-
-    def current(self) -> Map:
-        """The present map; may block."""
-
-    def shared(self, raw: bytes) -> Any:  # noqa: ANN401 an argument of calls to holders
-        """Bytes as an argument for several holders."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A call of a client, with checked arguments."""
-
-    question: Question
-    """Its version, share and timeout are filled in when it is sent."""
-    deadline: float | None
-    """When the caller gives up, by the monotonic clock."""
-    timeout: float | None
-    partial: bool = False
-    pinned: int | None = None
-    """The version that must answer; None for the current one."""
-    future: Future[Any] = field(default_factory=Future)
-
-    @property
-    def together(self) -> tuple[Any, ...]:
-        """Calls that are equal in this can go in one batch."""
-        asked = self.question
-        return (asked.k, asked.method, asked.threads, id(asked.filter), self.partial, self.pinned)
+_Answered = TypeVar("_Answered")
 
 
 class Found(NamedTuple):
@@ -88,20 +48,6 @@ class Found(NamedTuple):
 
     neighbours: Neighbours
     missing: tuple[Missing, ...]
-
-
-class _State(NamedTuple):
-    version: Version
-    groups: tuple[HolderGroup, ...]
-
-    def shards_of(self, group: int) -> tuple[int, ...]:
-        return tuple(range(group, len(self.version.shards), len(self.groups)))
-
-    def group_of(self, shard: int) -> HolderGroup:
-        return self.groups[shard % len(self.groups)]
-
-    def missing(self, shard: int, error: HolderLostError) -> Missing:
-        return Missing(shard, self.version.shards[shard].rows, str(error))
 
 
 class Coordinator:
@@ -115,29 +61,27 @@ class Coordinator:
     ) -> None:
         """Read the map, and start the event loop."""
         self._directory = directory
-        self._patience = patience or Patience()
         self._loop = asyncio.new_event_loop()
-        self._waiting: deque[Wanted] = deque()
-        self._queued = 0
-        self._queued_bytes = 0
-        self._woken = False
-        self._lock = threading.Lock()
+        self._queue = CallQueue()
         self._under_way = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._groups: dict[tuple[str, ...], HolderGroup] = {}
-        self._older: dict[int, _State] = {}
-        self._state = self._state_of(directory.current())
-        self._shares = Shares(self._state.version.partition.samples_evenly, share_from)
+        self._templates: dict[str, VectorTemplate] = {}
+        self._refreshing = threading.Lock()
+        self._maps = KnownMaps(directory.current(), patience or Patience())
+        self._shares = Shares(self.version.partition.samples_evenly, share_from)
         self.answered = 0
         self.batches = 0
-        self._seconds_per_query = 1e-3
         self._thread = threading.Thread(target=self._run, name="bitweigh-coordinator", daemon=True)
         self._thread.start()
 
     @property
     def version(self) -> Version:
         """The version that new queries are begun with."""
-        return self._state.version
+        return self._maps.present.version
+
+    def version_of(self, number: int | None) -> Version:
+        """A version by its number, None for the present one; raises VersionGoneError."""
+        return self._maps.of(number).version
 
     @property
     def second_rounds(self) -> int:
@@ -147,37 +91,37 @@ class Coordinator:
     @property
     def hedges(self) -> int:
         """Questions asked twice because an answer was slow."""
-        return sum(group.hedges for group in self._groups.values())
+        return self._maps.hedges
 
     @property
     def failovers(self) -> int:
         """Questions asked again because a holder was lost."""
-        return sum(group.failovers for group in self._groups.values())
+        return self._maps.failovers
 
     @property
     def queued(self) -> int:
         """Queries that wait."""
-        return self._queued
+        return self._queue.queries
+
+    def template(self, version: Version) -> VectorTemplate:
+        """What rows of a version are made into; ValueError if they are only codes."""
+        if version.template is None:
+            raise ValueError("the shards are of codes alone: build them with like= to keep more")
+        found = self._templates.get(version.template)
+        if found is None:
+            loaded = open_template(open_store(self._maps.present.url), version)
+            assert not isinstance(loaded, CodesTemplate)
+            self._templates = {version.template: loaded}
+            return loaded
+        return found
 
     def holders(self) -> list[list[tuple[str, str]]]:
         """Name and state of each holder, by group."""
-        return [group.status() for group in self._state.groups]
+        return [group.status() for group in self._maps.present.groups]
 
-    def submit(self, wanted: Wanted) -> Future[Any]:
+    def submit(self, wanted: Wanted) -> AnyFuture:
         """Hand over queries for their k nearest; raises OverloadedError if there is no room."""
-        nq, n_bytes = len(wanted.question.costs), wanted.question.costs.nbytes
-        with self._lock:
-            full = (
-                self._queued + nq > _MAX_QUEUED or self._queued_bytes + n_bytes > _MAX_QUEUED_BYTES
-            )
-            # One call may be larger than the queue, if nothing else waits.
-            if full and self._queued:
-                raise OverloadedError(max(0.01, self._queued * self._seconds_per_query))
-            self._queued += nq
-            self._queued_bytes += n_bytes
-            self._waiting.append(wanted)
-            wake, self._woken = not self._woken, True
-        if wake:  # else the event loop is about to look anyway
+        if self._queue.put(wanted):
             self._loop.call_soon_threadsafe(self._look)
         return wanted.future
 
@@ -195,39 +139,37 @@ class Coordinator:
 
     def refresh(self) -> None:
         """Read the map again."""
-        self._state = self._state_of(self._directory.current())
+        # Maps are taken in the order in which they were read: what `publish` has read stays.
+        with self._refreshing:
+            self._maps.take(self._directory.current())
 
     def close(self) -> None:
         """Stop the event loop; calls under way fail."""
-
-        def stop() -> None:
-            for group in self._groups.values():
-                group.close()
-            for task in asyncio.all_tasks(self._loop):
-                task.cancel()
-            self._loop.call_soon(self._loop.stop)
-
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(stop)
+            self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(5)
 
     async def range_search(self, wanted: Wanted) -> tuple[RangeResult, tuple[Missing, ...]]:
         """All rows within a radius, of all shards that answer."""
-        state = self._state_for(wanted)
-        question = wanted.question._replace(
-            version=state.version.number, timeout=_left(wanted.deadline, wanted.timeout)
-        )
-        answers, missing = await self._ask_groups(state, "range_search", question)
-        _refuse_missing(missing, wanted.partial, state)
-        found = list(answers.values())
-        if not found:
-            lims = np.zeros(len(question.costs) + 1, np.int64)
-            return RangeResult(lims, np.empty(0), np.empty(0, np.int64)), missing
-        return merge(found), missing
 
-    async def ask_shard(self, shard: int, method: str, *arguments: Any) -> Any:  # noqa: ANN401
+        async def ask(state: State) -> tuple[RangeResult, tuple[Missing, ...]]:
+            question = wanted.question._replace(
+                version=state.version.number, timeout=wanted.clock.left()
+            )
+            method = "range_search" if question.rows is None else "vectors_within"
+            answers, missing = await self._ask_groups(state, method, question)
+            _refuse_missing(missing, wanted.partial, state)
+            found = list(answers.values())
+            if not found:
+                lims = np.zeros(len(question.costs) + 1, np.int64)
+                return RangeResult(lims, np.empty(0), np.empty(0, np.int64)), missing
+            return merge(found), missing
+
+        return await self._by_one_version(wanted.pinned, ask)
+
+    async def ask_shard(self, version: int, shard: int, method: str, *arguments: Any) -> Any:  # noqa: ANN401
         """Ask the holders of one shard; raises IncompleteError if none can be reached."""
-        state = self._state
+        state = self._maps.of(version)
         try:
             return await state.group_of(shard).ask(method, state.version.number, shard, *arguments)
         except HolderLostError as error:
@@ -237,8 +179,12 @@ class Coordinator:
         asyncio.set_event_loop(self._loop)
         self._spawn(self._refresh_forever())
         self._loop.run_forever()
-        for wanted in self._waiting:
-            wanted.future.cancel()
+        self._queue.close()
+        self._maps.close()
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self._loop.close()
 
     def _spawn(self, work: Any) -> None:  # noqa: ANN401 a coroutine
@@ -249,81 +195,45 @@ class Coordinator:
     async def _refresh_forever(self) -> None:
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
-            await self._refresh_quietly()
+            await self.refresh_quietly()
 
-    async def _refresh_quietly(self) -> None:
-        """Read the map; where nobody knows it now, the last one stays."""
+    async def refresh_quietly(self) -> None:
+        """Read the map again; where nobody knows it now, the last one stays."""
+        with contextlib.suppress(Exception):
+            await self._loop.run_in_executor(None, self.refresh)
+
+    async def _by_one_version(
+        self, pinned: int | None, ask: Callable[[State], Awaitable[_Answered]]
+    ) -> _Answered:
+        """Ask by the map of one version, and once more if that one is not open any more."""
         try:
-            found = await self._loop.run_in_executor(None, self._directory.current)
-        except Exception:
-            return
-        self._state = self._state_of(found)
-
-    def _state_of(self, found: Map) -> _State:
-        names = tuple(tuple(replica.name for replica in group) for group in found.groups)
-        for key, replicas in zip(names, found.groups, strict=True):
-            if key not in self._groups:
-                self._groups[key] = HolderGroup(replicas, self._patience)
-        state = _State(found.version, tuple(self._groups[key] for key in names))
-        self._older[state.version.number] = state
-        while len(self._older) > _KNOWN_VERSIONS:
-            self._older.pop(next(iter(self._older)))
-        return state
-
-    def _state_for(self, wanted: Wanted) -> _State:
-        if wanted.pinned is None:
-            return self._state
-        state = self._older.get(wanted.pinned)
-        if state is None:
-            raise VersionGoneError(wanted.pinned)
-        return state
+            return await ask(self._maps.of(pinned))
+        except VersionGoneError:
+            if pinned is not None:
+                raise
+            await self.refresh_quietly()
+            return await ask(self._maps.present)
 
     def _look(self) -> None:
-        with self._lock:
-            self._woken = False
+        self._queue.look()
         self._pump()
 
     def _pump(self) -> None:
-        while self._waiting and self._under_way < _BATCHES:
+        while self._queue and self._under_way < _BATCHES:
             self._under_way += 1
-            self._spawn(self._answer(self._next_batch()))
-
-    def _next_batch(self) -> list[Wanted]:
-        """The call that has waited longest, and others that can go with it."""
-        first = self._waiting.popleft()
-        batch, others = [first], []
-        queries = len(first.question.costs)
-        together = first.together
-        while self._waiting and queries < _BATCH_QUERIES:
-            wanted = self._waiting.popleft()
-            if wanted.together == together:
-                batch.append(wanted)
-                queries += len(wanted.question.costs)
-            else:
-                others.append(wanted)
-        self._waiting.extendleft(reversed(others))
-        with self._lock:
-            self._queued -= queries
-            self._queued_bytes -= sum(wanted.question.costs.nbytes for wanted in batch)
-        return batch
+            self._spawn(self._answer(self._queue.next_batch()))
 
     async def _answer(self, batch: list[Wanted]) -> None:
         began = time.monotonic()
         try:
-            batch = [wanted for wanted in batch if not _is_late(wanted)]
+            batch = [wanted for wanted in batch if _is_awaited(wanted)]
             if batch:
-                try:
-                    found = await self._nearest(batch)
-                except VersionGoneError:
-                    if batch[0].pinned is not None:
-                        raise
-                    await self._refresh_quietly()
-                    found = await self._nearest(batch)
+                found = await self._by_one_version(
+                    batch[0].pinned, lambda state: self._nearest(state, batch)
+                )
                 _give(batch, found)
         except BaseException as error:
-            for wanted in batch:
-                if not wanted.future.done():
-                    wanted.future.set_exception(error)
+            deliver((wanted.future, error) for wanted in batch)
             if isinstance(error, asyncio.CancelledError):
                 raise
         finally:
@@ -331,15 +241,13 @@ class Coordinator:
             self.answered += queries
             self.batches += 1
             if queries:
-                taken = (time.monotonic() - began) / queries
-                self._seconds_per_query += 0.1 * (taken - self._seconds_per_query)
+                self._queue.note(time.monotonic() - began, queries)
             self._under_way -= 1
             self._pump()
 
-    async def _nearest(self, batch: list[Wanted]) -> Found:
+    async def _nearest(self, state: State, batch: list[Wanted]) -> Found:
         """The answers to all queries of a batch, by one version."""
         first = batch[0]
-        state = self._state_for(first)
         n_shards = len(state.version.shards)
         k = first.question.k
         share = self._shares.of(k, n_shards)
@@ -348,11 +256,10 @@ class Coordinator:
             if len(batch) == 1
             else np.concatenate([wanted.question.costs for wanted in batch])
         )
-        lefts = [_left(wanted.deadline, wanted.timeout) for wanted in batch]
         question = first.question._replace(
             version=state.version.number,
             share=share,
-            timeout=None if None in lefts else max(left for left in lefts if left is not None),
+            timeout=_time_left(batch),
             costs=costs,
         )
         answers, missing = await self._ask_groups(state, "search", question)
@@ -364,12 +271,37 @@ class Coordinator:
             again = np.any(list(doubts.values()), axis=0) if doubts else None
             self._shares.note(len(costs), 0 if again is None else int(np.count_nonzero(again)))
             if doubts:
+                question = question._replace(timeout=_time_left(batch))
                 merged = await self._second_round(state, question, doubts, merged)
-        return Found(merged, missing)
+        if first.ranking is None:
+            return Found(merged, missing)
+        return await self._ranked(state, batch, merged.ids, missing)
+
+    async def _ranked(
+        self, state: State, batch: list[Wanted], candidates: Ids, missing: tuple[Missing, ...]
+    ) -> Found:
+        """The nearest vectors of the codes that were found."""
+        rankings = [wanted.ranking for wanted in batch if wanted.ranking is not None]
+        rows = np.concatenate([ranking.rows for ranking in rankings])
+        question = batch[0].question._replace(
+            version=state.version.number,
+            k=rankings[0].k,
+            timeout=_time_left(batch),
+            costs=np.empty((len(rows), 0, 2)),
+            filter=None,  # it has had its say
+            rows=rows,
+            metric=rankings[0].metric,
+            candidates=candidates,
+        )
+        answers, more_missing = await self._ask_groups(state, "rank", question)
+        _refuse_missing(more_missing, batch[0].partial, state)
+        parts = [unpack_answer(raw).found for raw in answers.values()]
+        found = merged_of(parts, len(rows), rankings[0].k)
+        return Found(found, tuple(sorted({*missing, *more_missing})))
 
     async def _second_round(
         self,
-        state: _State,
+        state: State,
         question: Question,
         doubts: dict[int, NDArray[np.bool_]],
         merged: Neighbours,
@@ -398,7 +330,7 @@ class Coordinator:
         )
 
     async def _ask_groups(
-        self, state: _State, method: str, question: Question
+        self, state: State, method: str, question: Question
     ) -> tuple[dict[int, Any], tuple[Missing, ...]]:
         """The answer of each group by number, and the shards of groups that cannot be reached."""
         numbers = [group for group in range(len(state.groups)) if state.shards_of(group)]
@@ -421,7 +353,7 @@ class Coordinator:
 
 
 def _doubts(
-    state: _State, answers: dict[int, Answer], merged: Neighbours
+    state: State, answers: dict[int, Answer], merged: Neighbours
 ) -> dict[int, NDArray[np.bool_]]:
     """The shards that may have more rows to give, with the queries (nq,) for which they may."""
     doubts = {}
@@ -444,38 +376,37 @@ def _without_repeated(distances: NDArray[np.float64], ids: Ids) -> tuple[NDArray
     return np.where(dropped, np.inf, distances), np.where(dropped, -1, ids)
 
 
-def _refuse_missing(missing: Sequence[Missing], partial: bool, state: _State) -> None:
+def _refuse_missing(missing: Sequence[Missing], partial: bool, state: State) -> None:
     if missing and not partial:
         raise IncompleteError(missing, state.version.rows)
 
 
-def _left(deadline: float | None, timeout: float | None) -> float | None:
-    """Seconds until a deadline; raises DeadlineError if it has passed."""
-    if deadline is None or timeout is None:
-        return None
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise DeadlineError(timeout, -left)
-    return left
+def _is_awaited(wanted: Wanted) -> bool:
+    """Whether a caller still waits; one that is late is told so, and nothing is computed."""
+    if wanted.clock.is_late:
+        deliver([(wanted.future, wanted.clock.error())])
+        return False
+    return not wanted.future.done()
 
 
-def _is_late(wanted: Wanted) -> bool:
-    """Whether the caller has given up; then it is told so, and nothing is computed."""
-    try:
-        _left(wanted.deadline, wanted.timeout)
-    except DeadlineError as error:
-        wanted.future.set_exception(error)
-        return True
-    return False
+def _time_left(batch: Sequence[Wanted]) -> float | None:
+    """The most seconds that a caller has left; raises DeadlineError if none has any."""
+    # One that is late must not fail the others.
+    waits = [wanted.clock.wait() for wanted in batch]
+    longest = None if None in waits else max(wait for wait in waits if wait is not None)
+    if longest == 0:
+        raise batch[0].clock.error()
+    return longest
 
 
 def _give(batch: Sequence[Wanted], found: Found) -> None:
     """Hand each caller its part of the answers."""
     first = 0
     (distances, ids), missing = found
+    parts = []
     for wanted in batch:
         last = first + len(wanted.question.costs)
         part = Neighbours(distances[first:last].copy(), ids[first:last].copy())
-        if not wanted.future.done():
-            wanted.future.set_result(Found(part, missing))
+        parts.append((wanted.future, Found(part, missing)))
         first = last
+    deliver(parts)

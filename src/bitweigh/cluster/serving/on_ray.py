@@ -20,8 +20,9 @@ from bitweigh._optional import optional
 from bitweigh.cluster.errors import ControlPlaneError
 from bitweigh.cluster.opening import read
 from bitweigh.cluster.serving.client import Cluster, Keeper
-from bitweigh.cluster.serving.coordinator import Coordinator, Map
+from bitweigh.cluster.serving.coordinator import Coordinator
 from bitweigh.cluster.serving.desired import Desired
+from bitweigh.cluster.serving.maps import Map
 from bitweigh.cluster.serving.ray_actors import (
     CONCURRENCY,
     NAMESPACE,
@@ -118,7 +119,7 @@ def start(
             max_concurrency=CONCURRENCY,
             num_cpus=0,
         )
-        .remote(store.url, name)
+        .remote(store.address, name)
     )
     desired.write(store, name)
     try:
@@ -161,8 +162,8 @@ def connect(
         raise KeyError(f"no cluster {name!r}: start it first")
     directory = _RayDirectory(ray, keeper)
     handle = Keeper(
-        publish=lambda number: int(_control(ray, keeper.publish.remote(number), _OPEN_SECONDS)),
-        scale=lambda replicas: _control(ray, keeper.scale.remote(replicas), _OPEN_SECONDS),
+        publish=lambda number: int(_changed(ray, keeper, "publish", number)),
+        scale=lambda replicas: _changed(ray, keeper, "scale", replicas),
         stop=lambda: _stop(ray, keeper),
     )
     return Cluster(Coordinator(directory, patience), handle)
@@ -233,7 +234,7 @@ class _RayDirectory:
         """The present map."""
         url, raw, names = _control(self._ray, self._keeper.describe.remote())
         version = Version.from_json(raw, url)
-        return Map(version, tuple(tuple(map(self._replica, group)) for group in names))
+        return Map(version, tuple(tuple(map(self._replica, group)) for group in names), url)
 
     def shared(self, raw: bytes) -> Any:  # noqa: ANN401
         """Small arguments travel with the call, large ones are put into Ray's store."""
@@ -268,7 +269,15 @@ def _control(ray: Any, reference: Any, seconds: float = _CONTROL_SECONDS) -> Any
         raise ControlPlaneError(f"the keeper does not answer: {_first_line(error)}") from None
 
 
+def _changed(ray: Any, keeper: Any, method: str, *arguments: Any) -> Any:  # noqa: ANN401
+    """The answer to a change, which may have to open shards first."""
+    # Opening takes its time, but a control plane that is down is told soon.
+    _control(ray, keeper.check.remote())
+    return _control(ray, getattr(keeper, method).remote(*arguments), _OPEN_SECONDS)
+
+
 def _stop(ray: Any, keeper: Any) -> None:  # noqa: ANN401
+    _control(ray, keeper.check.remote())
     _control(ray, keeper.stop.remote())
     ray.kill(keeper)
     # Names are free again once Ray has noticed.

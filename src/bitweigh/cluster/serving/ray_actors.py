@@ -66,6 +66,10 @@ class KeeperActor:
             holders = self._started(desired)
             self._ray.get([holder.status.remote() for holder in holders])
 
+    def check(self) -> None:
+        """Return if Ray's control plane answers: whoever changes something needs it."""
+        self._ray.nodes()
+
     def describe(self) -> tuple[str, bytes, list[list[str]]]:
         """The URL, the version to search, and the names of the holders by group."""
         desired = self._desired()

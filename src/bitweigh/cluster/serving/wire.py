@@ -1,7 +1,7 @@
 """What coordinators and holders send each other, as bytes.
 
-Bytes are what Ray sends fastest: an array costs 0.4 ms more a call. Costs that float32 can hold are
-sent as float32, which changes no bit of an answer.
+Bytes are what Ray sends fastest: an array costs 0.4 ms more a call. Numbers that float32 can hold
+are sent as float32, which changes no bit of an answer.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from bitweigh._index.filters import Filter
 from bitweigh._results import Neighbours
-from bitweigh.typing import Ids, Method
+from bitweigh.typing import Ids, Method, Metric
 
 __all__ = ["Answer", "Question", "pack_answer", "pack_question", "unpack_answer", "unpack_question"]
 
 _LENGTH = struct.Struct("<I")
 _ANSWER = struct.Struct("<III")
+_ARRAYS = ("costs", "radii", "rows", "candidates")
 
 
 class Question(NamedTuple):
@@ -38,11 +39,16 @@ class Question(NamedTuple):
     method: Method
     threads: int | None
     costs: NDArray[np.float64]
-    """(nq, n_bits, 2)."""
+    """(nq, n_bits, 2); (nq, 0, 2) where vectors are compared."""
     radii: NDArray[np.float64] | None = None
     """(nq,) for a range search, which has no k."""
     limit: int | None = None
     filter: Filter | None = None
+    rows: NDArray[np.float64] | None = None
+    """(nq, n_features): the queries, where vectors are compared."""
+    metric: Metric | None = None
+    candidates: Ids | None = None
+    """(nq, m): the ids to rank by their vectors, -1 for none."""
 
 
 class Answer(NamedTuple):
@@ -57,18 +63,15 @@ class Answer(NamedTuple):
 
 def pack_question(question: Question) -> bytes:
     """The question as bytes."""
-    costs: NDArray[Any] = question.costs
-    small = costs.astype(np.float32)
-    if np.array_equal(small, costs):
-        costs = small
-    parts = [np.ascontiguousarray(costs)]
     head: dict[str, Any] = question._asdict()
-    for name in ("costs", "radii", "filter"):
-        head.pop(name)
-    head["costs"] = [costs.dtype.str, *costs.shape]
-    if question.radii is not None:
-        head["radii"] = len(question.radii)
-        parts.append(np.ascontiguousarray(question.radii))
+    parts = []
+    for name in _ARRAYS:
+        array = head.pop(name)
+        if array is not None:
+            sent = _narrowed(array)
+            head[name] = [sent.dtype.str, *sent.shape]
+            parts.append(sent)
+    head.pop("filter")
     if question.filter is not None:
         allowed = question.filter._allowed
         head["filter"] = [allowed.named.dtype.str, len(allowed.named), allowed.deny]
@@ -82,19 +85,26 @@ def unpack_question(raw: bytes, filters: FilterCache) -> Question:
     (length,) = _LENGTH.unpack_from(raw)
     at = _LENGTH.size + length
     head = json.loads(raw[_LENGTH.size : at])
-    dtype, *shape = head.pop("costs")
-    count = int(np.prod(shape))
-    costs = np.frombuffer(raw, dtype, count, at).reshape(shape).astype(np.float64)
-    at += count * np.dtype(dtype).itemsize
-    radii = None
-    if "radii" in head:
-        radii = np.frombuffer(raw, np.float64, head.pop("radii"), at).copy()
-        at += radii.nbytes
-    row_filter = None
+    for name in _ARRAYS:
+        if name in head:
+            dtype, *shape = head[name]
+            sent = np.frombuffer(raw, dtype, int(np.prod(shape)), at).reshape(shape)
+            at += sent.nbytes
+            head[name] = sent.astype(np.int64 if sent.dtype.kind == "i" else np.float64)
     if "filter" in head:
-        dtype, count, deny = head.pop("filter")
-        row_filter = filters.filter_of(raw[at:], dtype, count, deny)
-    return Question(**head, costs=costs, radii=radii, filter=row_filter)
+        dtype, count, deny = head["filter"]
+        head["filter"] = filters.filter_of(raw[at:], dtype, count, deny)
+    return Question(**head)
+
+
+def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, as float32 if that can hold its numbers."""
+    if array.dtype == np.float64:
+        with np.errstate(all="ignore"):  # what is too large for float32 stays as it is
+            small = array.astype(np.float32)
+        if np.array_equal(small, array):
+            return np.ascontiguousarray(small)
+    return np.ascontiguousarray(array)
 
 
 def pack_answer(answer: Answer) -> bytes:
