@@ -22,6 +22,7 @@ from bitweigh._cli.help import pasteable
 from bitweigh._cli.info import info_command, verify_command
 from bitweigh._cli.plugins import WithPlugins
 from bitweigh._cli.search import search_command
+from bitweigh._cli.serve import serve_app
 
 __all__ = ["app"]
 
@@ -46,6 +47,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 for _name, _command in _COMMANDS.items():
     app.command(_name, help=pasteable(_command))(_command)
 app.add_typer(cluster_app, name="cluster")
+app.add_typer(serve_app, name="serve")
 
 
 def _show_version(requested: bool) -> None:

@@ -35,7 +35,7 @@ from bitweigh._disk.reading import resolved
 from bitweigh._progress import ProgressBar
 from bitweigh._system import MAX_THREADS
 from bitweigh.typing import (
-    HasherName,
+    HasherChoice,
     Ids,
     Metric,
     RowLayout,
@@ -84,13 +84,18 @@ def build_command(
     as_json: Json = False,
     bitorder: BitOrderOption = "big",
     hasher: Annotated[
-        HasherName | None,
-        typer.Option(help="How vectors become codes (default: itq).", rich_help_panel=_VECTORS),
+        HasherChoice | None,
+        typer.Option(
+            help="How vectors become codes (default: itq). auto compares those that make at most "
+            "--bits bits, and takes the best.",
+            rich_help_panel=_VECTORS,
+        ),
     ] = None,
     weigher: Annotated[
         WeigherName | None,
         typer.Option(
-            help="How a query becomes a cost for each bit (default: asym).",
+            help="How a query becomes a cost for each bit (default: asym, decoded for scalar and "
+            "levels).",
             rich_help_panel=_VECTORS,
         ),
     ] = None,
@@ -181,13 +186,20 @@ def build_command(
         # Checked again: another command may have saved an index there meanwhile.
         _refuse_existing(out, overwrite)
         index.save(out)
-    seconds = time.perf_counter() - start
-    n_bits = index.index.n_bits
-    report(
-        f"{out}: {counted(len(index), 'vector')} as codes of {n_bits} bits, in {seconds:.1f} s",
-        {"folder": str(out), "rows": len(index), "n_bits": n_bits, "seconds": seconds},
-        as_json,
-    )
+    _report_vectors(out, index, time.perf_counter() - start, as_json)
+
+
+def _report_vectors(out: Path, index: VectorIndex, seconds: float, as_json: bool) -> None:
+    facts: dict[str, object] = {"folder": str(out), "rows": len(index), "n_bits": index.n_bits}
+    facts["seconds"] = seconds
+    if index.trials:
+        typer.echo(str(index.trials), err=True)
+        facts["trials"] = [
+            {**trial._asdict(), "hasher": str(trial.hasher)} for trial in index.trials
+        ]
+    by = f" by {index.hasher}" if index.trials else ""
+    rows = counted(len(index), "vector")
+    report(f"{out}: {rows} as codes of {index.n_bits} bits{by}, in {seconds:.1f} s", facts, as_json)
 
 
 def _report_codes(

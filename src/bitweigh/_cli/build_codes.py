@@ -71,7 +71,7 @@ def build_codes(files: CodeFiles, out: Path, options: CodeOptions, overwrite: bo
         )
 
 
-def checked_bits(path: Path, source: RowSource, bits: int | None, bands: int | None) -> int:
+def checked_bits(path: str | Path, source: RowSource, bits: int | None, bands: int | None) -> int:
     """The bits of codes; raises if the first rows are no codes, or have too few bits for bands."""
     with prefix_errors(path):
         first = _first_rows(source)
@@ -116,7 +116,7 @@ def _first_rows(source: RowSource) -> NDArray[Any]:
     raise ValueError("there are no rows")
 
 
-def _guess_bits(path: Path, rows: NDArray[Any]) -> int:
+def _guess_bits(path: str | Path, rows: NDArray[Any]) -> int:
     """8 bits per byte; raises if the rows look like unpacked bits, or are too long."""
     if rows.shape[1] >= 8 and rows[:_ROWS_INSPECTED].max() <= 1:
         raise ValueError(

@@ -18,7 +18,9 @@ from bitweigh._storage import FolderKind, folder_kind
 from bitweigh.typing import Ids
 
 if TYPE_CHECKING:
-    from bitweigh.cluster import Shards
+    from typing_extensions import TypeIs
+
+    from bitweigh.cluster import Cluster, ClusterVectors, Shards
 
 __all__ = [
     "AnyIndex",
@@ -29,6 +31,7 @@ __all__ = [
     "add_rows",
     "changing",
     "codes_in",
+    "has_vectors",
     "kind_of",
     "kind_stored",
     "open_index",
@@ -39,9 +42,9 @@ __all__ = [
 ]
 
 AnyIndex: TypeAlias = Index | VectorIndex
-CodeIndex: TypeAlias = "Index | Shards"
-"""An index of codes, which may be that of many shards."""
-AnySearched: TypeAlias = "CodeIndex | VectorIndex"
+CodeIndex: TypeAlias = "Index | Shards | Cluster"
+"""An index of codes, which may be that of many shards, here or elsewhere."""
+AnySearched: TypeAlias = "CodeIndex | VectorIndex | ClusterVectors"
 AnyStored: TypeAlias = AnyIndex | BinaryEmbeddings
 RowKind: TypeAlias = Literal["code", "vector"]
 """The kind of rows of an index."""
@@ -120,7 +123,13 @@ def _need_folder(folder: Path) -> None:
 
 def kind_of(index: AnySearched) -> RowKind:
     """The kind of rows of an index."""
-    return "vector" if isinstance(index, VectorIndex) else "code"
+    return "vector" if has_vectors(index) else "code"
+
+
+def has_vectors(index: AnySearched) -> TypeIs[VectorIndex | ClusterVectors]:
+    """Whether an index is one of vectors, here or in shards."""
+    # Not by its class, since importing that of shards takes long.
+    return hasattr(index, "rerank")
 
 
 def codes_in(index: AnyStored) -> Index:
@@ -130,7 +139,7 @@ def codes_in(index: AnyStored) -> Index:
 
 def stored_rows(index: AnySearched, ids: Ids) -> NDArray[Any]:
     """Codes or vectors by id, as the index stores them."""
-    return index.vectors_of(ids) if isinstance(index, VectorIndex) else index.codes_of(ids)
+    return index.vectors_of(ids) if has_vectors(index) else index.codes_of(ids)
 
 
 def stored_parts(index: AnyIndex, ids: Ids) -> Iterator[tuple[Ids, NDArray[Any]]]:

@@ -10,9 +10,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from bitweigh import RangeResult, SearchResult, VectorIndex, costs
+from bitweigh import RangeResult, SearchResult, costs
 from bitweigh._cli.files import check_codes
-from bitweigh._cli.folders import AnySearched, CodeIndex
+from bitweigh._cli.folders import AnySearched, CodeIndex, has_vectors
 from bitweigh._results import others
 from bitweigh.typing import Ids
 
@@ -99,7 +99,7 @@ def neighbours(
 
     Raises for options that do not apply to the index.
     """
-    if isinstance(index, VectorIndex):
+    if has_vectors(index):
         if not codes.is_default:
             raise typer.BadParameter(
                 "--costs, --weights and --hamming are for indexes of codes; this one has vectors"
@@ -129,7 +129,7 @@ def neighbours(
 def _nearest(
     index: AnySearched, codes: CodeQueries, options: Options, rows: NDArray[Any], k: int
 ) -> SearchResult:
-    if isinstance(index, VectorIndex):
+    if has_vectors(index):
         return index.search(
             rows,
             k,
@@ -150,7 +150,7 @@ def _nearest(
 def _within(
     index: AnySearched, codes: CodeQueries, options: Options, rows: NDArray[Any], radius: float
 ) -> RangeResult:
-    queries = rows if isinstance(index, VectorIndex) else codes.costs(index, rows)
+    queries = rows if has_vectors(index) else codes.costs(index, rows)
     return index.range_search(
         queries,
         radius,

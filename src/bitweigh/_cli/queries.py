@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh import VectorIndex
 from bitweigh._checks import as_ids
 from bitweigh._cli.files import check_count, read_ids, read_rows
-from bitweigh._cli.folders import AnySearched, kind_of, stored_rows
+from bitweigh._cli.folders import AnySearched, has_vectors, kind_of, stored_rows
 from bitweigh.typing import Ids
 
 __all__ = ["Queries", "queries_by_id", "read_queries"]
@@ -75,7 +74,7 @@ def read_queries(
 
 def queries_by_id(name: str, index: AnySearched, ids: Sequence[int]) -> Queries:
     """Rows of the index of this name as queries, named by their ids."""
-    if isinstance(index, VectorIndex) and index.rerank is None:
+    if has_vectors(index) and index.rerank is None:
         raise ValueError(
             f"{name} keeps no vectors to look up by --id; give QUERIES, or build with --rerank"
         )
@@ -111,7 +110,7 @@ def _from_stdin(index: AnySearched) -> NDArray[Any]:
     ]
     if not lines:
         raise ValueError("stdin: there are no queries; give one per line, or an npy file")
-    if not isinstance(index, VectorIndex) and len(lines[0][1]) == 1:
+    if not has_vectors(index) and len(lines[0][1]) == 1:
         return _hex_codes(lines, (index.n_bits + 7) // 8)
     return _numbers(lines)
 

@@ -10,7 +10,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from bitweigh._checks import MAX_K
 from bitweigh._cli.errors import prefix_errors
 from bitweigh._cli.files import read_filter, read_weights
 from bitweigh._cli.folders import AnySearched, open_index
@@ -21,6 +20,7 @@ from bitweigh._cli.queries import Queries, queries_by_id, read_queries
 from bitweigh._cli.search_options import (
     Allow,
     ById,
+    Candidates,
     CostsFlag,
     Deny,
     Format,
@@ -67,17 +67,7 @@ def search_command(
     weights: Weights = None,
     hamming: HammingFlag = False,
     by_costs: CostsFlag = False,
-    candidates: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=MAX_K,
-            help="Rows found by their codes that are ranked by true distance, with --rerank of "
-            "`build` (default: 10 per neighbour, at least 100).",
-            rich_help_panel="Indexes of vectors",
-        ),
-    ] = None,
+    candidates: Candidates = None,
     out: OutFile = "-",
     stdout_format: Format = "jsonl",
     query_ids: QueryIds = None,

@@ -17,6 +17,7 @@ __all__ = [
     "CODES",
     "Allow",
     "ById",
+    "Candidates",
     "CostsFlag",
     "Deny",
     "Format",
@@ -48,6 +49,17 @@ ById: TypeAlias = Annotated[
 NeighbourCount: TypeAlias = Annotated[
     int | None,
     typer.Option("-k", metavar="N", min=1, max=MAX_K, help="Number of neighbours (default: 10)."),
+]
+Candidates: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        max=MAX_K,
+        help="Rows found by their codes that are ranked by true distance, with --rerank of "
+        "`build` (default: 10 per neighbour, at least 100).",
+        rich_help_panel="Indexes of vectors",
+    ),
 ]
 Radius: TypeAlias = Annotated[
     float | None,

@@ -1,0 +1,76 @@
+"""``python -m benchmarks.server durable|recovery``: a table, a verdict, an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.server import durable, recovery
+
+
+def main() -> int:
+    """Run one experiment; return 0 if the server kept its promise."""
+    arguments = _parser().parse_args()
+    print(", ".join(machine.facts().values()), flush=True)
+    with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="server-") as folder:
+        kept: bool = arguments.run(Path(folder), arguments)
+    print("kept" if kept else "BROKEN", arguments.promise)
+    return 0 if kept else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.server", description=__doc__)
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--folder", type=Path, help="where to work; by default the temporary one")
+    commands = parser.add_subparsers(required=True, metavar="EXPERIMENT")
+
+    command = commands.add_parser("durable", parents=[shared], help=durable.__doc__)
+    command.add_argument("--rounds", type=int, default=200)
+    command.add_argument("--clients", type=int, default=8)
+    command.add_argument("--seed", type=int, default=0)
+    command.set_defaults(
+        run=_durable, promise="0 acknowledged changes lost, 0 that nobody made, index as record"
+    )
+
+    command = commands.add_parser("recovery", parents=[shared], help=recovery.__doc__)
+    command.add_argument("--rows", type=float, default=1e6)
+    command.add_argument("--changes", type=float, default=1e5)
+    command.set_defaults(run=_recovery, promise="every start within its time")
+    return parser
+
+
+def _durable(folder: Path, arguments: argparse.Namespace) -> bool:
+    acknowledged: Counter[str] = Counter()
+    under_way = replayed = bad = 0
+    rounds = durable.kill_rounds(
+        folder, arguments.rounds, clients=arguments.clients, seed=arguments.seed
+    )
+    for number, found in enumerate(rounds, 1):
+        acknowledged += found.acknowledged
+        under_way += found.under_way
+        replayed += found.replayed
+        bad += bool(found.wrong)
+        for line in found.wrong:
+            print(f"round {number}: {line}", flush=True)
+        if number % 20 == 0 or number == arguments.rounds:
+            changes = f"{acknowledged.total():,} acknowledged, {under_way:,} under way"
+            print(f"{number} kills: {changes}, {replayed:,} replayed, {bad} rounds bad", flush=True)
+    print(", ".join(f"{kind}: {count:,}" for kind, count in acknowledged.most_common()))
+    return not bad
+
+
+def _recovery(folder: Path, arguments: argparse.Namespace) -> bool:
+    kept = True
+    for start in recovery.time_starts(folder, int(arguments.rows), int(arguments.changes)):
+        kept &= start.seconds <= start.bar
+        facts = f"{start.items:,} items, {start.replayed:,} replayed"
+        print(f"{start.of}: {start.seconds:.2f} s ({facts}; at most {start.bar:g} s)", flush=True)
+    return kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,277 @@
+"""Routes that search: search, range, explain."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitweigh import Index
+from bitweigh import costs as make_costs
+from bitweigh.server.asking import (
+    Asked,
+    Prepared,
+    as_id,
+    as_problem,
+    hits_of,
+    is_exact,
+    prepared,
+)
+from bitweigh.server.calls import Call, Reply, json_reply
+from bitweigh.server.collection import Collection, View
+from bitweigh.server.payload_filters import condition_of
+from bitweigh.server.problems import Problem
+from bitweigh.server.schemas import ExplainRequest, Query, RangeRequest, SearchRequest
+from bitweigh.server.service import Service
+
+__all__ = ["explain", "range_search", "search"]
+
+_MAX_BINS = 1_000
+_MAX_EXPLAINED = 100
+# Rows up to which all distances are computed for a histogram.
+_MAX_HISTOGRAM_ROWS = 5_000_000
+
+
+async def search(service: Service, call: Call, collection: Collection) -> Reply:
+    """``POST /v1/collections/{c}/search``."""
+    limits = service.limits
+    request = await call.json(SearchRequest, limits.body_bytes, limits.slow_seconds)
+    if not 1 <= request.k <= limits.k:
+        raise _wrong(f"k must be from 1 to {limits.k}, got {request.k}", "limit")
+    deadline = deadline_of(service, request.timeout_ms)
+    several = request.queries is not None
+    if request.queries is not None:
+        if not 1 <= len(request.queries) <= limits.queries:
+            raise _wrong(
+                f"queries must be 1 to {limits.queries}, got {len(request.queries)}", "limit"
+            )
+        if _has_query(request):
+            raise _wrong("a request must have a query of its own or queries, not both")
+        queries: list[Query] = request.queries
+    else:
+        queries = [request]
+    asked = Asked(
+        await prepared_queries(service, collection, queries, several),
+        request.k,
+        chosen_payload(request.payload),
+        deadline,
+        request.method,
+        None if request.filter is None else condition_of(request.filter, limits),
+    )
+    found = await service.search(collection, asked)
+    if call.ids_as_strings:
+        for hits in found.hits:
+            for hit in hits:
+                hit["id"] = str(hit["id"])
+    took_us = int(1e6 * (time.perf_counter() - call.started))
+    call.log = {"k": request.k, "engine_us": found.engine_us, "rows": found.rows}
+    answer: dict[str, Any] = {"results": found.hits} if several else {"hits": found.hits[0]}
+    answer.update(
+        exact=found.exact,
+        complete=True,
+        seq=found.seq,
+        took_us=took_us,
+        engine_us=found.engine_us,
+        plan=found.plan,
+    )
+    return json_reply(answer)
+
+
+def _has_query(request: Query) -> bool:
+    forms = (request.vector, request.costs, request.code, request.id, request.key, request.text)
+    return any(form is not None for form in forms)
+
+
+def chosen_payload(given: bool | list[str]) -> bool | tuple[str, ...]:
+    """Which fields of payloads are wanted, as something that cannot change."""
+    return given if isinstance(given, bool) else tuple(given)
+
+
+def deadline_of(service: Service, timeout_ms: int | None) -> float:
+    """When a request must be answered, by time.monotonic()."""
+    limits = service.limits
+    if timeout_ms is None:
+        timeout_ms = limits.timeout_ms
+    if not 1 <= timeout_ms <= limits.max_timeout_ms:
+        raise _wrong(
+            f"timeout_ms must be from 1 to {limits.max_timeout_ms}, got {timeout_ms}", "limit"
+        )
+    return time.monotonic() + timeout_ms / 1000
+
+
+async def prepared_queries(
+    service: Service, collection: Collection, queries: list[Query], several: bool
+) -> list[Prepared]:
+    """Queries as an index takes them; texts are embedded, keys looked up."""
+    texts = [query.text for query in queries if query.text is not None]
+    if texts:
+        vectors = iter((await service.embedded(texts)).tolist())
+        for query in queries:
+            if query.text is not None and query.vector is None:
+                query.text, query.vector = None, next(vectors)
+    keys = [query.key for query in queries if query.key is not None]
+    if keys:
+        known = await service.in_thread(_ids_of, collection, keys)
+        for query in queries:
+            if query.key is not None and query.id is None:
+                if query.key not in known:
+                    raise Problem(404, "no-such-item", f"there is no item {query.key!r:.100}")
+                query.id, query.key = known[query.key], None
+    contents = collection.contents
+    if not several:
+        return [prepared(queries[0], contents, "query")]
+    return [prepared(query, contents, f"queries[{place}]") for place, query in enumerate(queries)]
+
+
+def _ids_of(collection: Collection, keys: list[str]) -> dict[str, int]:
+    with collection.reading() as reader:
+        return reader.ids_of(keys)
+
+
+async def range_search(service: Service, call: Call, collection: Collection) -> Reply:
+    """``POST /v1/collections/{c}/range``."""
+    limits = service.limits
+    request = await call.json(RangeRequest, limits.body_bytes, limits.slow_seconds)
+    limit = limits.range_hits if request.limit is None else request.limit
+    if not 1 <= limit <= limits.range_hits:
+        raise _wrong(f"limit must be from 1 to {limits.range_hits}, got {limit}", "limit")
+    deadline = deadline_of(service, request.timeout_ms)
+    (query,) = await prepared_queries(service, collection, [request], several=False)
+    condition = None if request.filter is None else condition_of(request.filter, limits)
+    payload = chosen_payload(request.payload)
+
+    def run() -> tuple[list[dict[str, Any]], int, int]:
+        with collection.pinned() as (reader, view):
+            costs, codes = costs_of(collection, view, query)
+            allowed = (
+                None if condition is None else collection.filters.of(reader, view.seq, condition)
+            )
+            start = time.perf_counter_ns()
+            found = codes.range_search(
+                costs,
+                request.radius,
+                limit=limit,
+                filter=allowed,
+                timeout=max(1e-6, deadline - time.monotonic()),
+            )
+            engine_us = (time.perf_counter_ns() - start) // 1000
+            ids = found.ids.tolist()
+            hits = hits_of(found.distances.tolist(), ids, payload, reader.payloads(ids))
+            return hits, view.seq, engine_us
+
+    hits, seq, engine_us = await service.in_thread(run)
+    if call.ids_as_strings:
+        for hit in hits:
+            hit["id"] = str(hit["id"])
+    took_us = int(1e6 * (time.perf_counter() - call.started))
+    call.log = {"engine_us": engine_us, "hits": len(hits)}
+    exact = not collection.contents.reranks or query.form == "costs"
+    return json_reply(
+        {
+            "hits": hits,
+            "exact": exact,
+            "complete": True,
+            "seq": seq,
+            "took_us": took_us,
+            "engine_us": engine_us,
+        }
+    )
+
+
+def costs_of(collection: Collection, view: View, query: Prepared) -> tuple[NDArray[Any], Index]:
+    """The costs that a query is searched by, and the index of codes that takes them."""
+    if view.codes is None:
+        collection.searchable()
+    assert view.codes is not None
+    contents = collection.contents
+    if query.form == "costs":
+        return query.value, view.codes
+    if query.form == "vector":
+        return contents.costs_of(view.index, query.value), view.codes
+    try:
+        code = view.codes.codes_of([query.value])[0]
+    except KeyError as error:
+        raise as_problem(error) from error
+    n_bits = view.codes.n_bits
+    if query.weights is None:
+        return make_costs.hamming(code, n_bits, bitorder=view.codes.bitorder), view.codes
+    return (
+        make_costs.from_weights(code, query.weights, bitorder=view.codes.bitorder),
+        view.codes,
+    )
+
+
+async def explain(service: Service, call: Call, collection: Collection) -> Reply:
+    """``POST /v1/collections/{c}/explain``."""
+    limits = service.limits
+    request = await call.json(ExplainRequest, limits.body_bytes, limits.slow_seconds)
+    if not 1 <= request.k <= min(_MAX_EXPLAINED, limits.k):
+        raise _wrong(
+            f"k must be from 1 to {min(_MAX_EXPLAINED, limits.k)}, got {request.k}", "limit"
+        )
+    if not 1 <= request.bins <= _MAX_BINS:
+        raise _wrong(f"bins must be from 1 to {_MAX_BINS}, got {request.bins}", "limit")
+    if request.ids is not None and len(request.ids) > _MAX_EXPLAINED:
+        raise _wrong(f"ids must be at most {_MAX_EXPLAINED}, got {len(request.ids)}", "limit")
+    others = [as_id(id_, "ids") for id_ in request.ids or []]
+    timeout_ms = limits.max_timeout_ms if request.timeout_ms is None else request.timeout_ms
+    deadline = deadline_of(service, timeout_ms)
+    (query,) = await prepared_queries(service, collection, [request], several=False)
+    condition = None if request.filter is None else condition_of(request.filter, limits)
+    payload = chosen_payload(request.payload)
+
+    def run() -> dict[str, Any]:
+        with collection.pinned() as (reader, view):
+            costs, codes = costs_of(collection, view, query)
+            allowed = (
+                None if condition is None else collection.filters.of(reader, view.seq, condition)
+            )
+            timeout = max(1e-6, deadline - time.monotonic())
+            found = codes.search(costs, request.k, filter=allowed, timeout=timeout)
+            ids = [int(id_) for id_ in found.ids if id_ >= 0]
+            hits = hits_of(found.distances.tolist()[: len(ids)], ids, payload, reader.payloads(ids))
+            shown = list(dict.fromkeys([*ids, *others]))
+            pays = codes.contributions(costs, shown) if shown else np.zeros((0, codes.n_bits))
+            stored = codes.codes_of(shown) if shown else np.zeros((0, 1), np.uint8)
+            bits = np.unpackbits(stored, axis=1, count=codes.n_bits, bitorder=codes.bitorder)
+            return {
+                "plan": codes.explain(costs, request.k).as_dict(),
+                "hits": hits,
+                "costs": np.ascontiguousarray(costs, np.float64),
+                "bits": {
+                    str(id_): {"bits": "".join(map(str, row.tolist())), "pays": pay.tolist()}
+                    for id_, row, pay in zip(shown, bits, pays, strict=True)
+                },
+                "histogram": _histogram(codes, costs, request.bins, deadline),
+                "seq": view.seq,
+                "exact": is_exact(collection.contents, query),
+            }
+
+    answer = await service.in_thread(run)
+    if call.ids_as_strings:
+        for hit in answer["hits"]:
+            hit["id"] = str(hit["id"])
+    answer["complete"] = True
+    answer["took_us"] = int(1e6 * (time.perf_counter() - call.started))
+    return json_reply(answer)
+
+
+def _histogram(
+    codes: Index,
+    costs: NDArray[Any],
+    bins: int,
+    deadline: float,
+) -> dict[str, Any] | None:
+    """How many items are how far away, by weighted distance; None if there are too many."""
+    if not 0 < len(codes) <= _MAX_HISTOGRAM_ROWS:
+        return None
+    timeout = max(1e-6, deadline - time.monotonic())
+    distances = codes.range_search(costs, np.inf, timeout=timeout).distances
+    counts, edges = np.histogram(distances, bins)
+    return {"counts": counts.tolist(), "edges": edges.tolist()}
+
+
+def _wrong(detail: str, name: str = "invalid-value") -> Problem:
+    return Problem(422, name, detail)
