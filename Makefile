@@ -9,8 +9,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src experiments/src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.txt' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# On all CPUs; tests that share a build or a folder stay together.
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
+# On all CPUs; tests that share a build or a folder stay together. One thread for BLAS, since a
+# process runs on each CPU already.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 .PHONY: help demo reproduce test test-all test-cluster test-asan test-tsan tools bench bench-quick bench-engine docs lint stubs wheel clean
 
@@ -26,7 +27,7 @@ reproduce: $(VENV)/experiments ## the paper's experiments, repeated; writes a re
 test: $(VENV)/test ## all tests and checks that need nothing but pip and a compiler
 	$(PYTEST) -m 'not tools and not long and not cluster'
 
-test-all: $(VENV)/cluster-test ## the same, longer, and tests that need what `make tools` installs; fails without it
+test-all: $(VENV)/cluster-test $(VENV)/server-test ## the same, longer, and tests that need what `make tools` installs; fails without it
 	BITWEIGH_LONG=1 BITWEIGH_REQUIRE_TOOLS=1 $(PYTEST)
 
 test-cluster: $(VENV)/cluster-test ## shards on a Ray cluster of several nodes on this machine, and an object store
@@ -82,6 +83,6 @@ $(VENV)/experiments: $(NEEDED)
 	$(INSTALL) . ./experiments
 	@touch $@
 
-$(VENV)/test $(VENV)/bench $(VENV)/docs $(VENV)/cluster-test: $(VENV)/%: $(NEEDED)
+$(VENV)/test $(VENV)/bench $(VENV)/docs $(VENV)/cluster-test $(VENV)/server-test: $(VENV)/%: $(NEEDED)
 	$(INSTALL) '.[$*]' ./experiments
 	@touch $@

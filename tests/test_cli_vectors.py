@@ -69,6 +69,24 @@ def test_vectors_are_verified(near: Path) -> None:
 
 
 @pytest.mark.usefixtures("near")
+def test_auto_tells_what_it_measured_and_what_it_took() -> None:
+    np.save("more.npy", np.random.default_rng(6).standard_normal((600, 16)))
+    result = run("build", "more.npy", "--hasher", "auto", "--bits", "16", "-o", "auto")
+    assert result.exit_code == 0
+    head, best, *_ = result.stderr.splitlines()
+    assert head.split()[:3] == ["hasher", "bits", "bytes"]
+    assert f"as codes of 16 bits by {VectorIndex.load('auto').hasher}, in" in result.stdout
+    assert best.startswith(str(VectorIndex.load("auto").hasher))
+    again = run("build", "more.npy", "--hasher", "auto", "--bits", "16", "-o", "two", "--json")
+    told = json.loads(again.stdout)
+    assert {one["n_bits"] for one in told["trials"]} == {16}
+    assert told["trials"][0]["hasher"] == str(VectorIndex.load("two").hasher)
+    with pytest.warns(UserWarning, match="needs 500 vectors"):
+        few = run("build", "vectors.npy", "--hasher", "auto", "-o", "few", "--json")
+    assert "trials" not in json.loads(few.stdout)
+
+
+@pytest.mark.usefixtures("near")
 def test_vectors_come_from_columns_of_parquet() -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = {"x": VECTORS[:, 0], "y": VECTORS[:, 1], "key": np.arange(200) + 7}

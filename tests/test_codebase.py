@@ -31,7 +31,7 @@ PYTHON_LAYERS = [
     {"_results"},
     {"reference", "costs", "evaluation", "io", "hashers", "_merging"},
     {"weighers", "frames"},
-    {"_index/code_queries"},
+    {"_index/code_queries", "_index/id_queries"},
     {"_index/request", "_index/bands"},
     {"_index/row_layout"},
     {"_index/segments"},
@@ -47,6 +47,7 @@ PYTHON_LAYERS = [
     {"cluster"},
     {"_load", "ann_benchmarks", "sklearn"},
     {"__init__"},
+    {"client", "server"},
     {"_cli"},
     {"__main__"},
 ]
@@ -82,7 +83,14 @@ CPP_LAYERS = [
     {"engine/rows/segment_set"},
     {"engine/scan/kernels"},
     {"engine/scan/scan_loop"},
-    {"engine/scan/avx2", "engine/scan/dispatch", "engine/scan/neon", "engine/scan/scalar"},
+    {"engine/scan/x86_vectors"},
+    {
+        "engine/scan/avx2",
+        "engine/scan/avx512",
+        "engine/scan/dispatch",
+        "engine/scan/neon",
+        "engine/scan/scalar",
+    },
     {"engine/query/bound_tables", "engine/probe/band_budget"},
     {"engine/scan/lean_tables"},
     {"engine/scan/scan_query", "engine/probe/plan"},
@@ -268,12 +276,22 @@ def test_no_file_is_called_utils() -> None:
 
 def test_every_public_name_has_a_docstring_with_an_example() -> None:
     import bitweigh
-    from bitweigh import cluster, embeddings, evaluation, frames, hashers, io, paper, weighers
+    from bitweigh import (
+        client,
+        cluster,
+        embeddings,
+        evaluation,
+        frames,
+        hashers,
+        io,
+        paper,
+        weighers,
+    )
     from bitweigh_experiments import datasets
 
     public = [getattr(bitweigh, name) for name in bitweigh.__all__ if name[0] != "_"]
     modules = [bitweigh.costs, bitweigh.reference, embeddings, evaluation, frames, hashers, io]
-    modules += [cluster, paper, weighers, datasets]
+    modules += [client, cluster, paper, weighers, datasets]
     public += [getattr(module, name) for module in modules for name in module.__all__]
     classes = [bitweigh.Index, bitweigh.VectorIndex, bitweigh.BinaryEmbeddings]
     classes += [bitweigh.SearchResult, bitweigh.RangeResult, bitweigh.ScoredResult]

@@ -10,20 +10,27 @@ import pytest
 NOT_LOADED = (
     "bitweigh._cli",
     "bitweigh._paper",
+    "bitweigh.client",
     "bitweigh.evaluation",
     "bitweigh.frames",
     "bitweigh.io",
     "bitweigh.paper",
+    "bitweigh.server",
     "bitweigh.sklearn",
     "bitweigh_experiments",
     "h5py",
+    "httpx",
+    "msgspec",
+    "orjson",
     "pandas",
     "polars",
     "pyarrow",
     "rich",
     "scipy",
     "sklearn",
+    "starlette",
     "typer",
+    "uvicorn",
 )
 
 

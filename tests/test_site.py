@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 OPTIONS = ("-q", "-W", "--keep-going", "-n", "-c", ROOT / "docs")
 MODULES = (
     *("costs", "reference", "typing", "hashers", "weighers", "sklearn", "frames", "io"),
-    *("evaluation", "paper", "cluster"),
+    *("evaluation", "paper", "cluster", "client"),
 )
 PACKAGES = ("furo", "myst_parser", "sphinx")
 
