@@ -1,4 +1,4 @@
-"""``python -m benchmarks.server durable|recovery``: a table, a verdict, an exit code."""
+"""``python -m benchmarks.server durable|recovery|search|writes``: a verdict, an exit code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.server import durable, recovery
+from benchmarks.server import durable, http_speed, recovery
 
 
 def main() -> int:
@@ -40,7 +40,63 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--rows", type=float, default=1e6)
     command.add_argument("--changes", type=float, default=1e5)
     command.set_defaults(run=_recovery, promise="every start within its time")
+
+    timed = argparse.ArgumentParser(add_help=False)
+    timed.add_argument("--rows", type=float, default=1e5)
+    timed.add_argument("--seconds", type=float, default=8)
+    timed.add_argument("--rounds", type=int, default=3)
+    command = commands.add_parser("search", parents=[shared, timed], help=http_speed.__doc__)
+    command.add_argument("--connections", type=int, default=16)
+    command.set_defaults(
+        run=_search, promise="3,500 searches a second, p99 of 15 ms, 120 us beside the engine"
+    )
+    command = commands.add_parser("writes", parents=[shared, timed], help=http_speed.__doc__)
+    command.add_argument("--connections", type=int, default=64)
+    command.set_defaults(
+        run=_writes, promise="8,000 writes a second, p99 of searches beside them at most 3x"
+    )
     return parser
+
+
+def _search(folder: Path, arguments: argparse.Namespace) -> bool:
+    rows, queries = http_speed.embeddings(int(arguments.rows))
+    kept = False
+    with http_speed.serving(folder, rows) as searched:
+        for _ in range(arguments.rounds):
+            rates = http_speed.rates_of_searches(
+                searched, queries, arguments.connections, arguments.seconds
+            )
+            load = rates.load
+            print(
+                f"{load.rate:,.0f} searches/s, p50 {load.p50_ms:.2f} ms, p99 {load.p99_ms:.2f} ms, "
+                f"CPU {rates.cpu_us:.0f} us of which the engine {rates.engine_us:.0f}, "
+                f"beside it {rates.beside_us:.0f}; {load.refused} refused, {load.lost} lost",
+                flush=True,
+            )
+            fine = load.rate >= 3_500 and load.p99_ms <= 15 and rates.beside_us <= 120
+            kept |= fine and not load.refused + load.lost
+    return kept
+
+
+def _writes(folder: Path, arguments: argparse.Namespace) -> bool:
+    n = int(arguments.rows)
+    rows, queries = http_speed.embeddings(n)
+    kept = False
+    with http_speed.serving(folder, rows) as searched:
+        for _ in range(arguments.rounds):
+            found = http_speed.rates_of_writes(
+                searched, queries, n, arguments.connections, arguments.seconds
+            )
+            writes, alone, beside = found.writes, found.alone, found.beside
+            ratio = beside.p99_ms / alone.p99_ms
+            print(
+                f"{writes.rate:,.0f} writes/s, p99 {writes.p99_ms:.1f} ms, CPU {found.cpu_us:.0f} "
+                f"us; searches alone {alone.rate:,.0f}/s, p99 {alone.p99_ms:.1f} ms, beside writes "
+                f"{beside.rate:,.0f}/s, p99 {beside.p99_ms:.1f} ms, {ratio:.1f}x",
+                flush=True,
+            )
+            kept |= writes.rate >= 8_000 and ratio <= 3 and not writes.refused + writes.lost
+    return kept
 
 
 def _durable(folder: Path, arguments: argparse.Namespace) -> bool:

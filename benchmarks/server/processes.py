@@ -48,15 +48,17 @@ class Connection:
 class ServerProcess:
     """``bitweigh serve`` on a free port; ready once this is made."""
 
-    def __init__(self, folder: Path, log: Path, *options: str) -> None:
-        """Start it and wait until it serves; RuntimeError with its log if it ends instead."""
+    def __init__(self, folder: Path, log: Path, *options: str, quiet: bool = True) -> None:
+        """Start it and wait until it serves; RuntimeError with its log if it ends instead.
+
+        Unless it is quiet, it logs requests, to a file beside `log`.
+        """
         command = [sys.executable, "-m", "bitweigh", "serve", str(folder), "--port", "0"]
         begin = time.monotonic()
         self._log = log
-        with log.open("wb") as file:
-            self.process = subprocess.Popen(
-                [*command, "--quiet", *options], stdout=subprocess.DEVNULL, stderr=file
-            )
+        command += ["--quiet", *options] if quiet else options
+        with log.open("wb") as file, log.with_suffix(".requests").open("wb") as requests:
+            self.process = subprocess.Popen(command, stdout=requests, stderr=file)
         while (match := _READY.search(self.said())) is None:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the server ended: {self.said()}")
