@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_cases import run
-from cluster_cases import CODES, COSTS, IDS, Serve, Served, one_index, serving
-from server_cases import Api, check_problem, code64, exactly, exactly_of
+from cluster_cases import CODES, COSTS, IDS, Serve, Served, assert_equal, one_index, serving
+from server_cases import BASE, Api, check_problem, code64, exactly, exactly_of
 
 import bitweigh
 from bitweigh import cluster, server
+from bitweigh.client import Client, UnavailableError
 from bitweigh.cluster import HashPartition, OverloadedError, Shards, VersionGoneError
 from bitweigh.server.keys import KeyFile
 
@@ -117,7 +118,7 @@ def test_range_searches_get_the_answer_of_one_index(api: Api) -> None:
         assert exactly(answer["hits"]) == exactly_of(expected.distances, expected.ids)
         check_facts(answer)
     too_many = api.ask("POST", "wiki/range", {"id": id_, "radius": 64, "limit": 5})
-    check_problem(too_many, 422, "more than 5")
+    check_problem(too_many, 422, "more than limit=5")
 
 
 @pytest.mark.parametrize("held", [False, True])
@@ -267,6 +268,23 @@ def test_a_missing_shard_is_503_and_partial_answers_say_what_is_missing(
 def query_of(request: dict[str, Any]) -> dict[str, Any]:
     """A request without its k."""
     return {name: value for name, value in request.items() if name != "k"}
+
+
+def test_the_python_client_gets_partial_answers_where_it_allows_them(
+    held: Api, served: Served
+) -> None:
+    client = Client(BASE, retries=0, http=held.client)
+    whole = client["wiki"].search_costs(COSTS[:3], k=5, partial=True)
+    assert (whole.complete, whole.missing) == (True, [])
+    assert_equal(one_index().search(COSTS[:3], 5), (whole.distances, whole.ids))
+    served.replica(1, 0).dead = True
+    with pytest.raises(UnavailableError, match="some shards do not answer"):
+        client["wiki"].search_costs(COSTS[:3], k=5)
+    part = client["wiki"].search_costs(COSTS[:3], k=5, partial=True)
+    assert (part.exact, part.complete) == (False, False)
+    expected = served.cluster.search(COSTS[:3], 5, partial=True)
+    assert_equal(expected[:2], (part.distances, part.ids))
+    assert [tuple(one) for one in part.missing] == [tuple(one) for one in expected.missing]
 
 
 def test_partial_changes_nothing_for_a_collection(api: Api) -> None:

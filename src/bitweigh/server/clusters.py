@@ -64,8 +64,7 @@ class ClusterCollection:
             self._shards = _opened(self.url)
         if self._shards.version is None:
             raise ValueError(f"cluster {name!r} must be of a version that is stored")
-        self._template = self.version.template
-        self._contents = kind_of(_definition_of(self._shards))
+        self._known = _made_from(self.version), kind_of(_definition_of(self._shards))
         self.pool = ThreadPoolExecutor(_THREADS, f"cluster {name}")
         """Its own, so that other collections do not wait for holders that hang."""
 
@@ -84,11 +83,12 @@ class ClusterCollection:
     @property
     def contents(self) -> Contents:
         """What rows are; a version that was built anew may have others."""
-        template = self.version.template
-        if template != self._template:
-            self._contents = kind_of(_definition_of(self._shards))
-            self._template = template
-        return self._contents
+        made_from, contents = self._known
+        now = _made_from(self.version)
+        if now != made_from:
+            contents = kind_of(_definition_of(self._shards))
+            self._known = now, contents
+        return contents
 
     @property
     def definition(self) -> Definition:
@@ -217,6 +217,11 @@ def _opened(url: str) -> AnyShards:
     if url.startswith(_ON_RAY):
         return cluster.connect(url.removeprefix(_ON_RAY), address="auto", patience=_PATIENCE)
     return cluster.open(url)
+
+
+def _made_from(version: Version) -> tuple[str | None, int, str]:
+    """What the definition of a cluster follows from."""
+    return version.template, version.n_bits, version.bitorder
 
 
 def _definition_of(shards: AnyShards) -> Definition:
