@@ -6,6 +6,7 @@ One cluster serves all tests of a group. What a test breaks it mends, or it come
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -16,8 +17,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from running_server import started_server, stop
 
 from bitweigh import cluster
+from bitweigh.client import Client
 from bitweigh.cluster import IncompleteError, Patience
 from bitweigh.embeddings import BinaryEmbeddings
 from bitweigh.index import Index
@@ -181,6 +184,22 @@ def test_the_command_line_searches_by_a_cluster(run: Any, tmp_path: Path) -> Non
     expected = run.cluster.search_codes(queries, 3)
     with np.load(tmp_path / "found.npz") as found:
         assert_equal(expected, (found["distances"], found["ids"]))
+
+
+def test_a_server_answers_by_a_cluster_over_http(run: Any, tmp_path: Path) -> None:
+    costs = np.random.default_rng(6).standard_normal((5, 64, 2))
+    environment = {**os.environ, "RAY_ADDRESS": run.nodes.address}
+    options = [str(tmp_path / "data"), "--quiet", "--cluster", "wiki=ray:test"]
+    process, url = started_server(*options, env=environment)
+    try:
+        with Client(url) as client:
+            found = client["wiki"].search_costs(costs, 7)
+            assert_equal(run.cluster.search(costs, 7), (found.distances, found.ids))
+            assert (found.complete, found.seq) == (True, run.cluster.version.number)
+            holders = client["wiki"].info()["cluster"]["groups"]
+            assert [group["replicas"] for group in holders] == [2, 2]
+    finally:
+        stop(process)
 
 
 def test_a_name_is_used_once(run: Any) -> None:

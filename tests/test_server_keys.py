@@ -25,7 +25,7 @@ KEYS = [
 ]
 RANKS = {"read": 0, "write": 1, "admin": 2}
 # Routes that any key may use; what they show depends on the key.
-_OPEN = {"/v1", "/v1/collections", "/v1/jobs", "/v1/jobs/{j}", "/openapi.json"}
+_OPEN = {"/v1", "/v1/cluster", "/v1/collections", "/v1/jobs", "/v1/jobs/{j}", "/openapi.json"}
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,13 @@ def run_command(
             metavar="MODULE:FUNCTION", help="Turns a list of texts into vectors, for text queries."
         ),
     ] = None,
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=URL",
+            help="Shards to search under a name: a folder, a URL or ray:CLUSTER; may be repeated.",
+        ),
+    ] = None,
     threads: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Threads of one search.")
     ] = None,
@@ -103,8 +110,22 @@ def run_command(
         host=host,
         port=port,
         embedder=None if embedder is None else _imported(embedder),
+        clusters=_named(cluster or []),
         access_log=not quiet,
     )
+
+
+def _named(given: list[str]) -> dict[str, str]:
+    """The URLs of clusters by their names."""
+    named: dict[str, str] = {}
+    for one in given:
+        name, _, url = one.partition("=")
+        if not name or not url:
+            raise ValueError(f"--cluster must be NAME=URL, got {one!r}")
+        if name in named:
+            raise ValueError(f"--cluster: there are two of the name {name!r}")
+        named[name] = url
+    return named
 
 
 def _imported(name: str) -> Any:  # noqa: ANN401

@@ -16,6 +16,7 @@ __all__ = [
     "Hits",
     "ImportReport",
     "Item",
+    "MissingShard",
     "RangeHits",
     "RowError",
     "Snapshot",
@@ -67,6 +68,14 @@ class Snapshot(NamedTuple):
     """The last change that it has."""
 
 
+class MissingShard(NamedTuple):
+    """A shard of a cluster that has not answered."""
+
+    shard: int
+    rows: int
+    reason: str
+
+
 class RowError(NamedTuple):
     """A row of a file that could not become an item."""
 
@@ -95,6 +104,8 @@ class _Answered:
     """Whether these are the nearest by code, certainly; False if vectors ranked the best again."""
     complete: bool
     """Whether all shards answered."""
+    missing: list[MissingShard]
+    """Those that did not, which only `partial=True` allows."""
     seq: int
     """The last change that the answer has seen; of several requests, the earliest."""
     took_us: int
@@ -109,6 +120,8 @@ class _Answered:
     def _describe(self, answers: Sequence[dict[str, Any]]) -> None:
         self.exact = all(answer["exact"] for answer in answers)
         self.complete = all(answer["complete"] for answer in answers)
+        missing = {MissingShard(**one) for each in answers for one in each.get("missing", ())}
+        self.missing = sorted(missing)
         self.seq = min((answer["seq"] for answer in answers), default=0)
         self.took_us = sum(answer["took_us"] for answer in answers)
         self.engine_us = sum(answer["engine_us"] for answer in answers)

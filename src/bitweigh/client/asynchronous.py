@@ -269,9 +269,10 @@ class AsyncCollection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        partial: bool = False,
     ) -> Hits:
         """As `Collection.search`."""
-        return await self._search(*vector_queries(vectors), k, filter, payload, timeout)
+        return await self._search(*vector_queries(vectors), k, filter, payload, timeout, partial)
 
     async def search_codes(
         self,
@@ -282,9 +283,12 @@ class AsyncCollection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        partial: bool = False,
     ) -> Hits:
         """As `Collection.search_codes`."""
-        return await self._search(*code_queries(codes, weights), k, filter, payload, timeout)
+        return await self._search(
+            *code_queries(codes, weights), k, filter, payload, timeout, partial
+        )
 
     async def search_costs(
         self,
@@ -294,9 +298,10 @@ class AsyncCollection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        partial: bool = False,
     ) -> Hits:
         """As `Collection.search_costs`."""
-        return await self._search(*cost_queries(costs), k, filter, payload, timeout)
+        return await self._search(*cost_queries(costs), k, filter, payload, timeout, partial)
 
     async def search_by_id(
         self,
@@ -308,9 +313,12 @@ class AsyncCollection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        partial: bool = False,
     ) -> Hits:
         """As `Collection.search_by_id`."""
-        return await self._search(*item_queries(ids, keys, weights), k, filter, payload, timeout)
+        return await self._search(
+            *item_queries(ids, keys, weights), k, filter, payload, timeout, partial
+        )
 
     async def search_text(
         self,
@@ -320,9 +328,10 @@ class AsyncCollection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        partial: bool = False,
     ) -> Hits:
         """As `Collection.search_text`."""
-        return await self._search(*text_queries(texts), k, filter, payload, timeout)
+        return await self._search(*text_queries(texts), k, filter, payload, timeout, partial)
 
     async def _search(
         self,
@@ -332,8 +341,9 @@ class AsyncCollection:
         where: Filter | None,
         payload: PayloadChoice,
         timeout: float | None,
+        partial: bool,
     ) -> Hits:
-        steps = self._calls.search(queries, single, k, where, payload, timeout)
+        steps = self._calls.search(queries, single, k, where, payload, timeout, partial)
         return await self._client._do(steps)
 
     async def range_search(

@@ -348,6 +348,7 @@ class Collection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        partial: bool = False,
     ) -> Hits:
         """The items nearest to float queries.
 
@@ -364,6 +365,9 @@ class Collection:
         timeout : float, optional
             Seconds after which the server gives up with `bitweigh.DeadlineError`; at most 30. By
             default that of the client.
+        partial : bool
+            Of a cluster: whether shards that do not answer may be left out. The answer's `complete`
+            is then False, and `missing` names them.
 
         Examples
         --------
@@ -381,7 +385,7 @@ class Collection:
         ([{'name': 'Rome'}, {'name': 'Oslo'}], True)
 
         """
-        return self._search(*vector_queries(vectors), k, filter, payload, timeout)
+        return self._search(*vector_queries(vectors), k, filter, payload, timeout, partial)
 
     def search_codes(
         self,
@@ -392,13 +396,14 @@ class Collection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        partial: bool = False,
     ) -> Hits:
         """The items nearest to packed codes, (n_bytes,) or (nq, n_bytes) uint8.
 
         `weights` are what each bit that differs costs, (n_bits,) for all queries or
         (nq, n_bits); 1 by default.
         """
-        return self._search(*code_queries(codes, weights), k, filter, payload, timeout)
+        return self._search(*code_queries(codes, weights), k, filter, payload, timeout, partial)
 
     def search_costs(
         self,
@@ -408,9 +413,10 @@ class Collection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        partial: bool = False,
     ) -> Hits:
         """The items nearest by costs of your own, (n_bits, 2) or (nq, n_bits, 2)."""
-        return self._search(*cost_queries(costs), k, filter, payload, timeout)
+        return self._search(*cost_queries(costs), k, filter, payload, timeout, partial)
 
     def search_by_id(
         self,
@@ -422,9 +428,10 @@ class Collection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        partial: bool = False,
     ) -> Hits:
         """The items most like items of the collection, by ids or keys, without these."""
-        return self._search(*item_queries(ids, keys, weights), k, filter, payload, timeout)
+        return self._search(*item_queries(ids, keys, weights), k, filter, payload, timeout, partial)
 
     def search_text(
         self,
@@ -434,9 +441,10 @@ class Collection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        partial: bool = False,
     ) -> Hits:
         """The items nearest to texts; the server needs an embedder."""
-        return self._search(*text_queries(texts), k, filter, payload, timeout)
+        return self._search(*text_queries(texts), k, filter, payload, timeout, partial)
 
     def _search(
         self,
@@ -446,8 +454,11 @@ class Collection:
         where: Filter | None,
         payload: PayloadChoice,
         timeout: float | None,
+        partial: bool,
     ) -> Hits:
-        return self._client._do(self._calls.search(queries, single, k, where, payload, timeout))
+        return self._client._do(
+            self._calls.search(queries, single, k, where, payload, timeout, partial)
+        )
 
     def range_search(
         self,

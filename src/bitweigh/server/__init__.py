@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from bitweigh._optional import optional
@@ -14,9 +15,10 @@ for _package in ("msgspec", "orjson", "prometheus_client", "pyarrow", "starlette
     optional(_package, "server")
 
 from bitweigh.server.app import App  # noqa: E402 after the check that it can be imported
+from bitweigh.server.clusters import ClusterSource  # noqa: E402
 from bitweigh.server.service import Embedder, Service  # noqa: E402
 from bitweigh.server.settings import Limits, Settings  # noqa: E402
-from bitweigh.server.store import FolderInUseError, Store  # noqa: E402
+from bitweigh.server.store import FolderInUseError  # noqa: E402
 
 __all__ = ["App", "FolderInUseError", "Limits", "Settings", "app"]
 
@@ -26,6 +28,7 @@ def app(
     settings: Settings | None = None,
     *,
     embedder: Embedder | None = None,
+    clusters: Mapping[str, ClusterSource] | None = None,
 ) -> App:
     """An ASGI application that serves a folder.
 
@@ -37,6 +40,10 @@ def app(
         Limits of requests, and how data are kept.
     embedder : function, optional
         Turns a list of texts into vectors (n, dim), for searches by text.
+    clusters : dict, optional
+        Clusters to search under these names: what :func:`bitweigh.cluster.open` or
+        :func:`bitweigh.cluster.connect` returned, a folder or URL to open, or "ray:NAME" to
+        connect to. They are only read.
 
     Returns
     -------
@@ -54,4 +61,4 @@ def app(
 
     """
     chosen = settings or Settings()
-    return App(Service(Store(Path(folder), chosen), chosen, embedder))
+    return App(Service.of_folder(Path(folder), chosen, embedder, clusters))

@@ -32,6 +32,8 @@ class RouteOf(NamedTuple):
     """None if no key is needed."""
     of_collection: bool = True
     """Whether `answer` takes the collection that the path names."""
+    of_cluster: bool = False
+    """Whether that may be a cluster."""
 
 
 _C = "/v1/collections/{c}"
@@ -42,8 +44,9 @@ ROUTES = [
     RouteOf("GET", "/openapi.json", collection_routes.openapi, "read", False),
     RouteOf("GET", "/v1", collection_routes.about, "read", False),
     RouteOf("GET", "/v1/collections", collection_routes.list_collections, "read", False),
+    RouteOf("GET", "/v1/cluster", collection_routes.clusters, "read", False),
     RouteOf("PUT", _C, collection_routes.create, "admin", False),
-    RouteOf("GET", _C, collection_routes.describe, "read"),
+    RouteOf("GET", _C, collection_routes.describe, "read", of_cluster=True),
     RouteOf("DELETE", _C, collection_routes.delete, "admin"),
     RouteOf("POST", f"{_C}/fit", collection_routes.fit, "write"),
     RouteOf("PUT", f"{_C}/items", item_routes.upsert, "write"),
@@ -51,8 +54,8 @@ ROUTES = [
     RouteOf("POST", f"{_C}/items/remove", item_routes.remove, "write"),
     RouteOf("POST", f"{_C}/items/get", item_routes.get_items, "read"),
     RouteOf("GET", f"{_C}/items/{{id}}", item_routes.get_one, "read"),
-    RouteOf("POST", f"{_C}/search", search_routes.search, "read"),
-    RouteOf("POST", f"{_C}/range", search_routes.range_search, "read"),
+    RouteOf("POST", f"{_C}/search", search_routes.search, "read", of_cluster=True),
+    RouteOf("POST", f"{_C}/range", search_routes.range_search, "read", of_cluster=True),
     RouteOf("POST", f"{_C}/explain", search_routes.explain, "read"),
     RouteOf("POST", f"{_C}/import", item_routes.import_items, "write"),
     RouteOf("GET", "/v1/jobs", collection_routes.jobs, "read", False),
@@ -67,7 +70,14 @@ ROUTES = [
 # Scopes whose routes change something, unless they are for GET.
 _CHANGING = ("write", "admin")
 # Routes that a key of one collection may use, though they are not of a collection.
-_FOR_ANY_KEY = {"/v1", "/v1/collections", "/v1/jobs", "/v1/jobs/{j}", "/openapi.json"}
+_FOR_ANY_KEY = {
+    "/v1",
+    "/v1/cluster",
+    "/v1/collections",
+    "/v1/jobs",
+    "/v1/jobs/{j}",
+    "/openapi.json",
+}
 
 
 def _nowhere() -> None:
@@ -120,18 +130,21 @@ class App:
         call.route = f"{route.method} {route.path}"
         call.collection = call.path_params.get("c")
         self._check_key(call, route)
-        if self.service.settings.read_only and route.scope in _CHANGING and call.method != "GET":
+        changes = route.scope in _CHANGING and call.method != "GET"
+        if self.service.settings.read_only and changes:
             raise Problem(403, "read-only", "this server is read-only")
+        if call.collection in self.service.clusters and not route.of_cluster:
+            raise _refused_by_cluster(call.collection, changes=changes)
         if route.of_collection:
             assert call.collection is not None
-            collection = self.service.store[call.collection]
+            collection = self.service[call.collection]
             try:
                 return await route.answer(self.service, call, collection)
             except Problem:
                 raise
             except Exception:
                 # Raises Problem 404 if it was deleted meanwhile.
-                if self.service.store[call.collection] is not collection:
+                if self.service[call.collection] is not collection:
                     raise Problem(
                         503, "replaced", "the collection was replaced", headers={"retry-after": "1"}
                     ) from None
@@ -227,6 +240,12 @@ class App:
             else:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+
+def _refused_by_cluster(name: str, *, changes: bool) -> Problem:
+    if changes:
+        return Problem(403, "read-only", f"{name!r} is a cluster, which this server only reads")
+    return Problem(409, "cluster", f"{name!r} is a cluster, which can only be searched here")
 
 
 async def _send(reply: Reply, send: Send, *, head: bool) -> None:

@@ -7,6 +7,7 @@ change, too: those of an item that has changed since would show it, by its numbe
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,25 +18,33 @@ from numpy.typing import NDArray
 
 import bitweigh
 from bitweigh import costs as make_costs
-from bitweigh.errors import DeadlineError, LimitError
+from bitweigh.cluster import IncompleteError, Missing, VersionGoneError
+from bitweigh.errors import DeadlineError, LimitError, OverloadedError
 from bitweigh.server.collection import Collection, View
 from bitweigh.server.kinds import Answer, Contents
 from bitweigh.server.payload_filters import Condition
 from bitweigh.server.problems import Problem
 from bitweigh.server.record import Reader
 from bitweigh.server.schemas import Query
+from bitweigh.typing import BitOrder, Codes
 
 __all__ = [
     "Asked",
+    "AskedRange",
     "Found",
     "Prepared",
     "answer",
     "answer_filtered",
+    "answer_within",
     "as_id",
     "as_problem",
+    "costs_of",
+    "costs_of_code",
     "hits_of",
     "is_exact",
     "prepared",
+    "stacked",
+    "time_left",
 ]
 
 _FORMS = ("vector", "costs", "code", "id", "key", "text")
@@ -62,6 +71,19 @@ class Asked(NamedTuple):
     """By time.monotonic()."""
     method: str
     condition: Condition | None
+    partial: bool = False
+    """Whether shards of a cluster that do not answer may be left out."""
+
+
+class AskedRange(NamedTuple):
+    """A search for all items within a radius."""
+
+    query: Prepared
+    radius: float
+    limit: int
+    payload: bool | tuple[str, ...]
+    deadline: float
+    condition: Condition | None
 
 
 class Found(NamedTuple):
@@ -71,9 +93,11 @@ class Found(NamedTuple):
     exact: bool
     seq: int
     engine_us: int
-    rows: int
+    rows: int = 0
     """Rows whose codes were looked at, of all queries that were answered together."""
-    plan: str
+    plan: str = ""
+    missing: tuple[Missing, ...] = ()
+    """Shards of a cluster that were left out."""
 
 
 def as_id(given: object, where: str) -> int:
@@ -111,11 +135,18 @@ def prepared(query: Query, contents: Contents, where: str) -> Prepared:
         assert query.code is not None
         code = contents.checked_code(query.code, f"{where}.code")
         n_bits, order = contents._code_bits(), contents.definition.bitorder
-        if weights is None:
-            return Prepared("costs", make_costs.hamming(code, n_bits, bitorder=order))
-        return Prepared("costs", make_costs.from_weights(code, weights, bitorder=order))
+        return Prepared("costs", costs_of_code(code, weights, n_bits, order))
     except (ValueError, TypeError) as error:
         raise _wrong(str(error)) from error
+
+
+def costs_of_code(
+    code: Codes, weights: NDArray[np.float64] | None, n_bits: int, bitorder: BitOrder
+) -> NDArray[Any]:
+    """What each bit that differs from a packed code costs: 1, or its weight."""
+    if weights is None:
+        return make_costs.hamming(code, n_bits, bitorder=bitorder)
+    return make_costs.from_weights(code, weights, bitorder=bitorder)
 
 
 def _numbers(given: object, where: str) -> NDArray[np.float64]:
@@ -150,6 +181,54 @@ def answer_filtered(collection: Collection, asked: Asked, threads: int | None) -
     if isinstance(found[0], Exception):
         raise found[0]
     return found[0]
+
+
+def answer_within(collection: Collection, asked: AskedRange) -> Found:
+    """Answer a range search: condition, index and payloads are of one change."""
+    with collection.pinned() as (reader, view):
+        costs, codes = costs_of(collection, view, asked.query)
+        condition = asked.condition
+        allowed = None if condition is None else collection.filters.of(reader, view.seq, condition)
+        start = time.perf_counter_ns()
+        found = codes.range_search(
+            costs,
+            asked.radius,
+            limit=asked.limit,
+            filter=allowed,
+            timeout=time_left(asked.deadline),
+        )
+        engine_us = (time.perf_counter_ns() - start) // 1000
+        ids = found.ids.tolist()
+        hits = hits_of(found.distances.tolist(), ids, asked.payload, reader.payloads(ids))
+        return Found([hits], is_exact(collection.contents, asked.query), view.seq, engine_us)
+
+
+def costs_of(
+    collection: Collection, view: View, query: Prepared
+) -> tuple[NDArray[Any], bitweigh.Index]:
+    """The costs that a query is searched by, and the index of codes that takes them."""
+    if view.codes is None:
+        collection.searchable()
+    assert view.codes is not None
+    contents = collection.contents
+    if query.form == "costs":
+        return query.value, view.codes
+    if query.form == "vector":
+        return contents.costs_of(view.index, query.value), view.codes
+    try:
+        code = view.codes.codes_of([query.value])[0]
+    except KeyError as error:
+        raise as_problem(error) from error
+    codes = view.codes
+    return costs_of_code(code, query.weights, codes.n_bits, codes.bitorder), codes
+
+
+def time_left(deadline: float) -> float:
+    """Seconds until a deadline; raises DeadlineError if it has passed."""
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise DeadlineError(0.0, -seconds)
+    return seconds
 
 
 def _searchable(collection: Collection, view: View) -> View:
@@ -229,9 +308,7 @@ def _search(
         deadline = max(asked[number].deadline for number, _ in places)
         queries = [asked[number].queries[place] for number, place in places]
         try:
-            timeout = deadline - time.monotonic()
-            if timeout <= 0:
-                raise DeadlineError(0.0, -timeout)
+            timeout = time_left(deadline)
             options: dict[str, Any] = {"timeout": timeout, "threads": threads, "filter": allowed}
             found = _search_alike(contents, view, form, k, method, queries, options)
         except Exception as error:
@@ -260,10 +337,10 @@ def _search_alike(
 ) -> Answer:
     assert view.codes is not None
     if form == "vector":
-        return contents.by_vectors(view.index, view.codes, _stacked(queries), k, options)
+        return contents.by_vectors(view.index, view.codes, stacked(queries), k, options)
     if form == "costs":
         options = {**options, "method": method}
-        return contents.by_costs(view.codes, _stacked(queries), k, options)
+        return contents.by_costs(view.codes, stacked(queries), k, options)
     found = []
     for query in queries:
         if query.weights is not None:
@@ -276,7 +353,8 @@ def _search_alike(
     )
 
 
-def _stacked(queries: Sequence[Prepared]) -> NDArray[Any]:
+def stacked(queries: Sequence[Prepared]) -> NDArray[Any]:
+    """The values of queries of one form, one after the other."""
     if len(queries) == 1:
         alone: NDArray[Any] = queries[0].value[np.newaxis]
         return alone
@@ -291,6 +369,19 @@ def as_problem(error: Exception) -> Exception:
         return Problem(504, "deadline", "the search took longer than its timeout")
     if isinstance(error, LimitError):
         return Problem(422, "too-many-hits", str(error), query=error.query, limit=error.limit)
+    if isinstance(error, IncompleteError):
+        return Problem(
+            503,
+            "incomplete",
+            f"some shards do not answer: {error}",
+            headers={"retry-after": "3"},
+            missing=[one._asdict() for one in error.missing],
+        )
+    if isinstance(error, OverloadedError):
+        seconds = max(1, math.ceil(error.retry_after))
+        return Problem(429, "too-many-searches", str(error), headers={"retry-after": str(seconds)})
+    if isinstance(error, VersionGoneError):
+        return Problem(503, "replaced", str(error), headers={"retry-after": "1"})
     if isinstance(error, KeyError):
         missing = error.args[0] if error.args else ""
         named = missing if isinstance(missing, str) else f"there is no item {missing}"

@@ -16,7 +16,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -318,6 +318,11 @@ class Collection:
                 f"{self.definition.fit_after} vectors, or POST /v1/collections/{self.name}/fit",
             )
         return view
+
+    def ids_of(self, keys: Sequence[str]) -> dict[str, int]:
+        """The ids of those keys that there are."""
+        with self.reading() as reader:
+            return reader.ids_of(keys)
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:

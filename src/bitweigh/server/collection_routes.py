@@ -14,15 +14,17 @@ import msgspec
 import bitweigh
 from bitweigh.server import snapshots
 from bitweigh.server.calls import Call, Reply, decoded, json_reply
+from bitweigh.server.clusters import ClusterCollection
 from bitweigh.server.collection import Collection
 from bitweigh.server.definition import Definition, check_name
 from bitweigh.server.openapi import document
 from bitweigh.server.problems import Problem
 from bitweigh.server.schemas import RestoreRequest
-from bitweigh.server.service import Service
+from bitweigh.server.service import Searched, Service
 
 __all__ = [
     "about",
+    "clusters",
     "create",
     "delete",
     "describe",
@@ -92,7 +94,7 @@ async def list_collections(service: Service, call: Call) -> Reply:
     key = call.key
     listed = [
         {"name": one.name, "kind": one.definition.kind, "items": one.count(), "seq": one.seq}
-        for one in service.store.collections()
+        for one in service.searched()
         if key is None or key.allows("read", one.name)
     ]
     return json_reply({"collections": listed})
@@ -113,8 +115,10 @@ async def delete(service: Service, call: Call, collection: Collection) -> Reply:
     return json_reply({"deleted": collection.name})
 
 
-async def describe(service: Service, call: Call, collection: Collection) -> Reply:
+async def describe(service: Service, call: Call, collection: Searched) -> Reply:
     """``GET /v1/collections/{c}``."""
+    if isinstance(collection, ClusterCollection):
+        return json_reply(await service.in_thread(collection.described, pool=collection.pool))
     return json_reply(await service.in_thread(_described, collection))
 
 
@@ -138,6 +142,19 @@ def _described(collection: Collection) -> dict[str, Any]:
         "disk_full": collection.writer.disk_full,
     }
     return facts
+
+
+async def clusters(service: Service, call: Call) -> Reply:
+    """``GET /v1/cluster``: the clusters that the key may read, and how their shards are."""
+    key = call.key
+    listed = [
+        await service.in_thread(one.status, pool=one.pool)
+        for name, one in sorted(service.clusters.items())
+        if key is None or key.allows("read", name)
+    ]
+    if not listed:
+        raise Problem(404, "no-cluster", "this server has no cluster for you to read")
+    return json_reply({"clusters": listed})
 
 
 async def fit(service: Service, call: Call, collection: Collection) -> Reply:

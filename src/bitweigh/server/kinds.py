@@ -22,7 +22,7 @@ from bitweigh.server.definition import Definition
 from bitweigh.server.problems import Problem
 from bitweigh.typing import Codes, Ids
 
-__all__ = ["Answer", "AnyIndex", "Contents", "contents_of", "decoded_code"]
+__all__ = ["Answer", "AnyIndex", "Contents", "contents_of", "decoded_code", "kind_of"]
 
 AnyIndex = bitweigh.Index | bitweigh.BinaryEmbeddings | bitweigh.VectorIndex
 # Rows that one call hands to an index when many are added.
@@ -403,9 +403,14 @@ _KINDS: dict[str, type[Contents]] = {
 }
 
 
+def kind_of(definition: Definition) -> Contents:
+    """The kind of a definition that is known to be right."""
+    return _KINDS[definition.kind](definition)
+
+
 def contents_of(definition: Definition) -> Contents:
     """The kind that a definition asks for; raises Problem 422 if no index is like that."""
-    contents = _KINDS[definition.kind](definition.check())
+    contents = kind_of(definition.check())
     try:
         contents.new()
     except (ValueError, TypeError) as error:

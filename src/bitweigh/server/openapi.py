@@ -45,6 +45,7 @@ _SUMMARIES = {
     "metrics": "Metrics for Prometheus",
     "openapi": "This API as an OpenAPI 3.1 document",
     "about": "Version, kernel, limits",
+    "clusters": "The clusters that the key may read: versions, shards, holders",
     "list_collections": "The collections that the key may read",
     "create": "Create a collection; again with the same definition changes nothing",
     "describe": "Definition, items, last change, checkpoint, memory",
@@ -97,7 +98,8 @@ _WITH_IDS = {"upsert", "page", "get_items", "get_one", "search", "range_search",
 # Statuses of success that are not 200 alone.
 _DONE = {"create": ("200", "201"), "import_items": ("202",), "snapshot": ("201",)}
 _ALWAYS = {
-    "403": "the key does not allow it, the page is of another origin, or the server is read-only",
+    "403": "the key does not allow it, the page is of another origin, or the server "
+    "or the collection is read-only",
     "421": "the server has no such host",
 }
 _WITH_KEY = {"401": "no valid key", "429": "too many requests"}
@@ -109,6 +111,13 @@ _WITH_BODY = {
     "422": "a value is not valid",
     "503": "too many long bodies arrive at the same time, or the server is stopping",
 }
+_CLUSTER = "it is a cluster, which can only be searched"
+_OF_SEARCHES = {
+    "409": "never fitted, or a cluster, which has neither keys nor payloads",
+    "503": "shards of a cluster do not answer, as `missing` says; too many long bodies arrive at "
+    "the same time; or the server is stopping",
+    "504": "it took longer than its timeout",
+}
 _MORE: dict[str, dict[str, str]] = {
     "ready": {"503": "not ready"},
     "create": {"409": "there is one with another definition", "507": "the disk is full"},
@@ -116,11 +125,15 @@ _MORE: dict[str, dict[str, str]] = {
     "fit": {"409": "there is nothing to fit"},
     "upsert": {"507": "the disk is full"},
     "remove": {"507": "the disk is full"},
-    "get_one": {"422": "the id is not valid"},
-    "page": {"400": "the filter is not JSON", "422": "a parameter is not valid"},
-    "search": {"409": "never fitted", "504": "it took longer than its timeout"},
-    "range_search": {"409": "never fitted", "504": "it took longer than its timeout"},
-    "explain": {"409": "never fitted", "504": "it took longer than its timeout"},
+    "get_one": {"409": _CLUSTER, "422": "the id is not valid"},
+    "page": {"400": "the filter is not JSON", "409": _CLUSTER, "422": "a parameter is not valid"},
+    "clusters": {"404": "there is no cluster that the key may read"},
+    "search": _OF_SEARCHES,
+    "range_search": _OF_SEARCHES,
+    "explain": {"409": "never fitted, or a cluster", "504": "it took longer than its timeout"},
+    "get_items": {"409": _CLUSTER},
+    "snapshots_of": {"409": _CLUSTER},
+    "download_snapshot": {"409": _CLUSTER},
     "import_items": {"507": "the disk is full"},
     "restore_snapshot": {"404": "there is no such snapshot", "507": "the disk is full"},
 }
@@ -135,7 +148,7 @@ def document() -> dict[str, Any]:
     kinds = sorted({*_BODIES.values(), *_ANSWERS.values()}, key=lambda kind: kind.__name__)
     references, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     by_kind = dict(zip(kinds, references, strict=True))
-    for kind in {*kinds, schemas.Query, schemas.ItemIn, schemas.Hit}:
+    for kind in {*kinds, schemas.Query, schemas.ItemIn, schemas.Hit, schemas.Missing}:
         for name, text in _described_fields(kind).items():
             components[kind.__name__]["properties"][name]["description"] = text
     paths: dict[str, dict[str, Any]] = {}

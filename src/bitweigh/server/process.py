@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ import uvicorn
 
 from bitweigh.server.access_log import AccessLog
 from bitweigh.server.app import App
+from bitweigh.server.clusters import ClusterSource
 from bitweigh.server.connections import protocol_of
 from bitweigh.server.service import Embedder, Service
 from bitweigh.server.settings import Settings
-from bitweigh.server.store import Store
 
 __all__ = ["check_host", "is_loopback", "serve"]
 
@@ -59,14 +60,14 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8420,
     embedder: Embedder | None = None,
+    clusters: Mapping[str, ClusterSource] | None = None,
     access_log: bool = True,
 ) -> None:
     """Serve a folder until SIGTERM or SIGINT; what was accepted is answered first."""
     _set_up_logs()
     log = AccessLog() if access_log else None
     _allow_files(settings.limits.connections + _OTHER_FILES)
-    store = Store(folder, settings)
-    service = Service(store, settings, embedder)
+    service = Service.of_folder(folder, settings, embedder, clusters)
     try:
         config = uvicorn.Config(
             App(service, log),

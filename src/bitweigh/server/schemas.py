@@ -13,6 +13,7 @@ __all__ = [
     "GetRequest",
     "Hit",
     "ItemIn",
+    "Missing",
     "Query",
     "RangeRequest",
     "RemoveRequest",
@@ -56,6 +57,8 @@ class SearchRequest(_Search, kw_only=True):
     k: int = 10
     queries: list[Query] | None = None
     method: Method = "auto"
+    partial: bool = False
+    """Of a cluster: whether shards that do not answer may be left out; `missing` names them."""
 
 
 class RangeRequest(_Search, kw_only=True):
@@ -132,19 +135,30 @@ class Hit(msgspec.Struct, omit_defaults=True):
     payload: dict[str, Any] | None = None
 
 
+class Missing(msgspec.Struct):
+    """A shard of a cluster that has not answered."""
+
+    shard: int
+    rows: int
+    reason: str
+
+
 class SearchAnswer(msgspec.Struct, omit_defaults=True):
     """An answer to one query: `hits`; or to several: `results`, a list of hits for each."""
 
     exact: bool
     """Whether these are the nearest by code, certainly; a reranked answer says no."""
     complete: bool
+    """Whether everything was searched; false only with `partial`."""
     seq: int
-    """The last change that the answer has seen."""
+    """The last change that the answer has seen; of a cluster, its version."""
     took_us: int
     engine_us: int
     hits: list[Hit] | None = None
     results: list[list[Hit]] | None = None
     plan: str | None = None
+    missing: list[Missing] | None = None
+    """The shards that were left out, if the answer is not complete."""
 
 
 class ItemOut(msgspec.Struct, omit_defaults=True):

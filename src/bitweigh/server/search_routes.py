@@ -9,22 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import Index
-from bitweigh import costs as make_costs
 from bitweigh.server.asking import (
     Asked,
+    AskedRange,
     Prepared,
     as_id,
-    as_problem,
+    costs_of,
     hits_of,
     is_exact,
     prepared,
 )
 from bitweigh.server.calls import Call, Reply, json_reply
-from bitweigh.server.collection import Collection, View
+from bitweigh.server.collection import Collection
 from bitweigh.server.payload_filters import condition_of
 from bitweigh.server.problems import Problem
 from bitweigh.server.schemas import ExplainRequest, Query, RangeRequest, SearchRequest
-from bitweigh.server.service import Service
+from bitweigh.server.service import Searched, Service
 
 __all__ = ["explain", "range_search", "search"]
 
@@ -34,7 +34,7 @@ _MAX_EXPLAINED = 100
 _MAX_HISTOGRAM_ROWS = 5_000_000
 
 
-async def search(service: Service, call: Call, collection: Collection) -> Reply:
+async def search(service: Service, call: Call, collection: Searched) -> Reply:
     """``POST /v1/collections/{c}/search``."""
     limits = service.limits
     request = await call.json(SearchRequest, limits.body_bytes, limits.slow_seconds)
@@ -59,6 +59,7 @@ async def search(service: Service, call: Call, collection: Collection) -> Reply:
         deadline,
         request.method,
         None if request.filter is None else condition_of(request.filter, limits),
+        request.partial,
     )
     found = await service.search(collection, asked)
     if call.ids_as_strings:
@@ -70,12 +71,14 @@ async def search(service: Service, call: Call, collection: Collection) -> Reply:
     answer: dict[str, Any] = {"results": found.hits} if several else {"hits": found.hits[0]}
     answer.update(
         exact=found.exact,
-        complete=True,
+        complete=not found.missing,
         seq=found.seq,
         took_us=took_us,
         engine_us=found.engine_us,
         plan=found.plan,
     )
+    if found.missing:
+        answer["missing"] = [one._asdict() for one in found.missing]
     return json_reply(answer)
 
 
@@ -102,7 +105,7 @@ def deadline_of(service: Service, timeout_ms: int | None) -> float:
 
 
 async def prepared_queries(
-    service: Service, collection: Collection, queries: list[Query], several: bool
+    service: Service, collection: Searched, queries: list[Query], several: bool
 ) -> list[Prepared]:
     """Queries as an index takes them; texts are embedded, keys looked up."""
     texts = [query.text for query in queries if query.text is not None]
@@ -113,7 +116,7 @@ async def prepared_queries(
                 query.text, query.vector = None, next(vectors)
     keys = [query.key for query in queries if query.key is not None]
     if keys:
-        known = await service.in_thread(_ids_of, collection, keys)
+        known = await service.in_thread(collection.ids_of, keys)
         for query in queries:
             if query.key is not None and query.id is None:
                 if query.key not in known:
@@ -125,12 +128,7 @@ async def prepared_queries(
     return [prepared(query, contents, f"queries[{place}]") for place, query in enumerate(queries)]
 
 
-def _ids_of(collection: Collection, keys: list[str]) -> dict[str, int]:
-    with collection.reading() as reader:
-        return reader.ids_of(keys)
-
-
-async def range_search(service: Service, call: Call, collection: Collection) -> Reply:
+async def range_search(service: Service, call: Call, collection: Searched) -> Reply:
     """``POST /v1/collections/{c}/range``."""
     limits = service.limits
     request = await call.json(RangeRequest, limits.body_bytes, limits.slow_seconds)
@@ -142,64 +140,24 @@ async def range_search(service: Service, call: Call, collection: Collection) -> 
     condition = None if request.filter is None else condition_of(request.filter, limits)
     payload = chosen_payload(request.payload)
 
-    def run() -> tuple[list[dict[str, Any]], int, int]:
-        with collection.pinned() as (reader, view):
-            costs, codes = costs_of(collection, view, query)
-            allowed = (
-                None if condition is None else collection.filters.of(reader, view.seq, condition)
-            )
-            start = time.perf_counter_ns()
-            found = codes.range_search(
-                costs,
-                request.radius,
-                limit=limit,
-                filter=allowed,
-                timeout=max(1e-6, deadline - time.monotonic()),
-            )
-            engine_us = (time.perf_counter_ns() - start) // 1000
-            ids = found.ids.tolist()
-            hits = hits_of(found.distances.tolist(), ids, payload, reader.payloads(ids))
-            return hits, view.seq, engine_us
-
-    hits, seq, engine_us = await service.in_thread(run)
+    found = await service.within(
+        collection, AskedRange(query, request.radius, limit, payload, deadline, condition)
+    )
+    (hits,) = found.hits
     if call.ids_as_strings:
         for hit in hits:
             hit["id"] = str(hit["id"])
     took_us = int(1e6 * (time.perf_counter() - call.started))
-    call.log = {"engine_us": engine_us, "hits": len(hits)}
-    exact = not collection.contents.reranks or query.form == "costs"
+    call.log = {"engine_us": found.engine_us, "hits": len(hits)}
     return json_reply(
         {
             "hits": hits,
-            "exact": exact,
+            "exact": found.exact,
             "complete": True,
-            "seq": seq,
+            "seq": found.seq,
             "took_us": took_us,
-            "engine_us": engine_us,
+            "engine_us": found.engine_us,
         }
-    )
-
-
-def costs_of(collection: Collection, view: View, query: Prepared) -> tuple[NDArray[Any], Index]:
-    """The costs that a query is searched by, and the index of codes that takes them."""
-    if view.codes is None:
-        collection.searchable()
-    assert view.codes is not None
-    contents = collection.contents
-    if query.form == "costs":
-        return query.value, view.codes
-    if query.form == "vector":
-        return contents.costs_of(view.index, query.value), view.codes
-    try:
-        code = view.codes.codes_of([query.value])[0]
-    except KeyError as error:
-        raise as_problem(error) from error
-    n_bits = view.codes.n_bits
-    if query.weights is None:
-        return make_costs.hamming(code, n_bits, bitorder=view.codes.bitorder), view.codes
-    return (
-        make_costs.from_weights(code, query.weights, bitorder=view.codes.bitorder),
-        view.codes,
     )
 
 

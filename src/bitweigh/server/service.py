@@ -5,16 +5,27 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitweigh.server.asking import Asked, Found, answer_filtered, as_problem
+from bitweigh.cluster import IncompleteError, VersionGoneError
+from bitweigh.errors import OverloadedError
+from bitweigh.server.asking import (
+    Asked,
+    AskedRange,
+    Found,
+    answer_filtered,
+    answer_within,
+    as_problem,
+)
 from bitweigh.server.batching import Batcher
 from bitweigh.server.changes import Change, Written
+from bitweigh.server.clusters import ClusterCollection, ClusterSource, opened_clusters
 from bitweigh.server.collection import Collection
 from bitweigh.server.jobs import Jobs
 from bitweigh.server.metrics import Metrics
@@ -22,19 +33,39 @@ from bitweigh.server.problems import Problem, is_full
 from bitweigh.server.settings import Limits, Settings
 from bitweigh.server.store import Store
 
-__all__ = ["Embedder", "Service"]
+__all__ = ["Embedder", "Searched", "Service"]
 
+Searched: TypeAlias = Collection | ClusterCollection
+"""What can be searched."""
 Embedder = Callable[[list[str]], Any]
 Result = TypeVar("Result")
 # Threads for whatever takes long or waits for the disk.
 _THREADS = 8
+# What the library refuses, and `as_problem` knows.
+_REFUSED = (
+    ValueError,
+    TypeError,
+    KeyError,
+    TimeoutError,
+    IncompleteError,
+    OverloadedError,
+    VersionGoneError,
+)
 
 
 class Service:
     """A store and what its requests have in common. Its methods are for the event loop."""
 
-    def __init__(self, store: Store, settings: Settings, embedder: Embedder | None = None) -> None:
-        """Start its threads."""
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        embedder: Embedder | None = None,
+        clusters: Mapping[str, ClusterSource] | None = None,
+    ) -> None:
+        """Open its clusters, and start its threads."""
+        taken = [one.name for one in store.collections()]
+        self.clusters = opened_clusters(clusters or {}, taken)
         self.store = store
         self.settings = settings
         self.embedder = embedder
@@ -50,6 +81,31 @@ class Service:
         self._in_threads = 0
         self.jobs = Jobs(store)
 
+    @classmethod
+    def of_folder(
+        cls,
+        folder: Path,
+        settings: Settings,
+        embedder: Embedder | None,
+        clusters: Mapping[str, ClusterSource] | None,
+    ) -> Self:
+        """Open a folder and clusters; if one of these cannot be opened, the folder is given up."""
+        store = Store(folder, settings)
+        try:
+            return cls(store, settings, embedder, clusters)
+        except BaseException:
+            store.close()
+            raise
+
+    def __getitem__(self, name: str) -> Searched:
+        """The cluster or collection of a name; Problem 404 if there is none."""
+        return self.clusters.get(name) or self.store[name]
+
+    def searched(self) -> list[Searched]:
+        """All clusters and collections, by name."""
+        everything: list[Searched] = [*self.clusters.values(), *self.store.collections()]
+        return sorted(everything, key=lambda one: one.name)
+
     def drain(self) -> None:
         """Be about to stop: not ready any more, but everything is answered."""
         if not self.draining:
@@ -60,9 +116,12 @@ class Service:
         """The limits of requests."""
         return self.settings.limits
 
-    async def search(self, collection: Collection, asked: Asked) -> Found:
+    async def search(self, collection: Searched, asked: Asked) -> Found:
         """Answer a search, with others if there are any."""
-        if asked.condition is None:
+        if isinstance(collection, ClusterCollection):
+            threads = self.settings.search_threads
+            found = await self.in_thread(collection.search, asked, threads, pool=collection.pool)
+        elif asked.condition is None:
             found = await self._batcher(collection).search(asked)
         else:
             found = await self.in_thread(
@@ -73,6 +132,13 @@ class Service:
         self.metrics.search(collection.name, len(asked.queries), found.rows, found.engine_us / 1e6)
         return found
 
+    async def within(self, collection: Searched, asked: AskedRange) -> Found:
+        """Answer a range search."""
+        if isinstance(collection, ClusterCollection):
+            threads = self.settings.search_threads
+            return await self.in_thread(collection.within, asked, threads, pool=collection.pool)
+        return await self.in_thread(answer_within, collection, asked)
+
     def _batcher(self, collection: Collection) -> Batcher:
         batcher = self._batchers.get(collection.name)
         if batcher is None or batcher.collection is not collection:
@@ -81,8 +147,10 @@ class Service:
             )
         return batcher
 
-    async def in_thread(self, run: Callable[..., Result], *arguments: object) -> Result:
-        """Do what takes long, in a thread; Problem 429 if too much waits."""
+    async def in_thread(
+        self, run: Callable[..., Result], *arguments: object, pool: Executor | None = None
+    ) -> Result:
+        """Do what takes long, in a thread of its own pool or of all; 429 if too much waits."""
         if self._in_threads >= self.limits.waiting:
             raise Problem(
                 429,
@@ -93,8 +161,8 @@ class Service:
         self._in_threads += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, run, *arguments)
-        except (ValueError, TypeError, KeyError, TimeoutError) as error:
+            return await loop.run_in_executor(pool or self._threads, run, *arguments)
+        except _REFUSED as error:
             raise as_problem(error) from error
         except (OSError, sqlite3.OperationalError) as error:
             if is_full(error):
@@ -134,6 +202,8 @@ class Service:
         self.jobs.close()
         self._searching.shutdown()
         self._threads.shutdown()
+        for cluster in self.clusters.values():
+            cluster.close()
         self.store.close()
 
 
