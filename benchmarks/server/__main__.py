@@ -1,4 +1,4 @@
-"""``python -m benchmarks.server durable|recovery|search|writes``: a verdict, an exit code."""
+"""``python -m benchmarks.server durable|recovery|search|writes|chroma``: figures, exit code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.server import durable, http_speed, recovery
+from benchmarks.server import chroma, durable, http_speed, recovery
 
 
 def main() -> int:
@@ -55,7 +55,34 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(
         run=_writes, promise="8,000 writes a second, p99 of searches beside them at most 3x"
     )
+    command = commands.add_parser("chroma", parents=[shared, timed], help=chroma.__doc__)
+    command.add_argument("--chroma", type=Path, required=True, help="its command, `chroma`")
+    command.add_argument("--connections", type=int, default=16)
+    command.set_defaults(run=_chroma, promise="4 times Chroma's rate, recall within 0.02 of it")
     return parser
+
+
+def _chroma(folder: Path, arguments: argparse.Namespace) -> bool:
+    rates: dict[str, list[float]] = {}
+    recalls: dict[str, float] = {}
+    for name, load, recall in chroma.turns(
+        folder,
+        arguments.chroma,
+        int(arguments.rows),
+        arguments.connections,
+        arguments.seconds,
+        arguments.rounds,
+    ):
+        rates.setdefault(name, []).append(load.rate)
+        recalls[name] = recall
+        print(
+            f"{name}: {load.rate:,.0f} searches/s, p50 {load.p50_ms:.2f} ms, p99 "
+            f"{load.p99_ms:.2f} ms, recall {recall:.4f}; {load.refused} refused, {load.lost} lost",
+            flush=True,
+        )
+    ours, theirs = (max(rates[name]) for name in ("bitweigh", "Chroma"))
+    print(f"best of each: {ours / theirs:.1f}x")
+    return ours >= 4 * theirs and recalls["bitweigh"] >= recalls["Chroma"] - 0.02
 
 
 def _search(folder: Path, arguments: argparse.Namespace) -> bool:

@@ -29,8 +29,9 @@ function request()
 end
 function done(summary, latency, requests)
   local errors = summary.errors
-  io.write(string.format("wrk-result %%d %%d %%d %%d %%d %%d\\n", summary.requests, summary.duration,
-    errors.status, errors.connect + errors.read + errors.write + errors.timeout,
+  io.write(string.format("wrk-result %%d %%d %%d %%d %%d %%d\\n",
+    summary.requests, summary.duration, errors.status,
+    errors.connect + errors.read + errors.write + errors.timeout,
     latency:percentile(50), latency:percentile(99)))
 end
 """
