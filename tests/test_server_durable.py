@@ -35,18 +35,27 @@ CODE = "AAAAAAAAAAA="
 def check(rounds: list[Round]) -> None:
     assert [one.wrong for one in rounds] == [[]] * len(rounds)
     assert sum(one.acknowledged.total() for one in rounds) > 20 * len(rounds)
-    assert sum(one.under_way for one in rounds) > len(rounds)
-    assert sum(one.replayed for one in rounds) > 0
+    assert sum(one.under_way for one in rounds) > 0
 
 
 def test_a_killed_server_has_lost_no_acknowledged_change_and_invented_none(tmp_path: Path) -> None:
-    check(list(kill_rounds(tmp_path, 3, longest=0.8)))
+    check(list(kill_rounds(tmp_path, 3, longest=0.8, least=30)))
+
+
+def test_a_killed_server_without_a_checkpoint_applies_its_whole_record_again(
+    tmp_path: Path,
+) -> None:
+    rounds = list(kill_rounds(tmp_path, 1, options=("--checkpoint-seconds", "1000"), least=30))
+    check(rounds)
+    assert rounds[0].replayed >= rounds[0].items > 0
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_no_change_is_lost_or_invented_by_20_kills(tmp_path: Path) -> None:
-    check(list(kill_rounds(tmp_path, 20, seed=20)))
+    rounds = list(kill_rounds(tmp_path, 20, seed=20, least=30))
+    check(rounds)
+    assert sum(one.replayed for one in rounds) > 0
 
 
 def test_the_comparison_with_clients_notices_lost_invented_and_halved_changes() -> None:

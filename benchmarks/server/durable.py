@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,18 +46,28 @@ class Round(NamedTuple):
 
 
 def kill_rounds(
-    folder: Path, rounds: int, *, clients: int = 8, seed: int = 0, longest: float = 1.0
+    folder: Path,
+    rounds: int,
+    *,
+    clients: int = 8,
+    seed: int = 0,
+    longest: float = 1.0,
+    options: Sequence[str] = OPTIONS,
+    least: int = 0,
 ) -> Iterator[Round]:
-    """Start, write, kill and compare, so many times."""
+    """Start, write, kill and compare, so many times.
+
+    A kill comes at a random moment, but not before `least` changes are acknowledged.
+    """
     chance = random.Random(seed)
     data = folder / "data"
     writers = [WritingClient(number, chance.randrange(1 << 30)) for number in range(clients)]
     before: Stored | None = None
     for _ in range(rounds):
-        server = ServerProcess(data, folder / "log", *OPTIONS)
+        server = ServerProcess(data, folder / "log", *options)
         wrong = _create_or_ask(server, before)
         seconds = chance.uniform(0.02, longest)
-        write_for(server, writers, seconds, then=server.kill)
+        write_for(server, writers, seconds, then=server.kill, least=least)
         found = read_stored(data, folder / "copy")
         under_way = sum(bool(writer.under_way) for writer in writers)
         last_seq = max(writer.last_seq for writer in writers)
@@ -123,8 +133,12 @@ def write_for(
     writers: list[WritingClient],
     seconds: float,
     then: Callable[[], object] | None = None,
+    least: int = 0,
 ) -> list[Connection]:
-    """Have clients write for a time; call `then` while they still do. Return their connections."""
+    """Have clients write for a time; call `then` while they still do. Return their connections.
+
+    `then` is not called before `least` changes are acknowledged.
+    """
     end = time.monotonic() + (seconds if then is None else 60.0)
     connections = [server.connect() for _ in writers]
     threads = [
@@ -135,6 +149,10 @@ def write_for(
         thread.start()
     if then is not None:
         time.sleep(seconds)
+        while sum(writer.acknowledged.total() for writer in writers) < least:
+            if time.monotonic() > end:
+                break
+            time.sleep(0.01)
         then()
     for thread in threads:
         thread.join()
