@@ -145,7 +145,7 @@ def answer_filtered(collection: Collection, asked: Asked, threads: int | None) -
     with collection.pinned() as (reader, view):
         view = _searchable(collection, view)
         assert asked.condition is not None
-        allowed = collection.filters.of(reader, view.seq, asked.condition)
+        allowed = collection.filters.of(reader, view.seq, asked.condition, asked.deadline)
         found, _ = _answered(collection, view, [asked], reader, threads, allowed)
     if isinstance(found[0], Exception):
         raise found[0]
@@ -288,7 +288,7 @@ def as_problem(error: Exception) -> Exception:
     if isinstance(error, Problem):
         return error
     if isinstance(error, DeadlineError):
-        return Problem(504, "deadline", "the search took longer than its timeout")
+        return Problem(504, "deadline", "the request took longer than its timeout")
     if isinstance(error, LimitError):
         return Problem(422, "too-many-hits", str(error), query=error.query, limit=error.limit)
     if isinstance(error, KeyError):

@@ -117,7 +117,11 @@ _MORE: dict[str, dict[str, str]] = {
     "upsert": {"507": "the disk is full"},
     "remove": {"507": "the disk is full"},
     "get_one": {"422": "the id is not valid"},
-    "page": {"400": "the filter is not JSON", "422": "a parameter is not valid"},
+    "page": {
+        "400": "the filter is not JSON",
+        "422": "a parameter is not valid",
+        "504": "the filter took longer than any request may",
+    },
     "search": {"409": "never fitted", "504": "it took longer than its timeout"},
     "range_search": {"409": "never fitted", "504": "it took longer than its timeout"},
     "explain": {"409": "never fitted", "504": "it took longer than its timeout"},

@@ -146,7 +146,9 @@ async def range_search(service: Service, call: Call, collection: Collection) -> 
         with collection.pinned() as (reader, view):
             costs, codes = costs_of(collection, view, query)
             allowed = (
-                None if condition is None else collection.filters.of(reader, view.seq, condition)
+                None
+                if condition is None
+                else collection.filters.of(reader, view.seq, condition, deadline)
             )
             start = time.perf_counter_ns()
             found = codes.range_search(
@@ -226,7 +228,9 @@ async def explain(service: Service, call: Call, collection: Collection) -> Reply
         with collection.pinned() as (reader, view):
             costs, codes = costs_of(collection, view, query)
             allowed = (
-                None if condition is None else collection.filters.of(reader, view.seq, condition)
+                None
+                if condition is None
+                else collection.filters.of(reader, view.seq, condition, deadline)
             )
             timeout = max(1e-6, deadline - time.monotonic())
             found = codes.search(costs, request.k, filter=allowed, timeout=timeout)
