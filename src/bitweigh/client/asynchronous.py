@@ -269,9 +269,12 @@ class AsyncCollection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        rerank_from: int | None = None,
     ) -> Hits:
         """As `Collection.search`."""
-        return await self._search(*vector_queries(vectors), k, filter, payload, timeout)
+        return await self._search(
+            *vector_queries(vectors), k, filter, payload, timeout, rerank_from
+        )
 
     async def search_codes(
         self,
@@ -308,9 +311,12 @@ class AsyncCollection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        rerank_from: int | None = None,
     ) -> Hits:
         """As `Collection.search_by_id`."""
-        return await self._search(*item_queries(ids, keys, weights), k, filter, payload, timeout)
+        return await self._search(
+            *item_queries(ids, keys, weights), k, filter, payload, timeout, rerank_from
+        )
 
     async def search_text(
         self,
@@ -320,9 +326,10 @@ class AsyncCollection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        rerank_from: int | None = None,
     ) -> Hits:
         """As `Collection.search_text`."""
-        return await self._search(*text_queries(texts), k, filter, payload, timeout)
+        return await self._search(*text_queries(texts), k, filter, payload, timeout, rerank_from)
 
     async def _search(
         self,
@@ -332,8 +339,9 @@ class AsyncCollection:
         where: Filter | None,
         payload: PayloadChoice,
         timeout: float | None,
+        rerank_from: int | None = None,
     ) -> Hits:
-        steps = self._calls.search(queries, single, k, where, payload, timeout)
+        steps = self._calls.search(queries, single, k, where, payload, timeout, rerank_from)
         return await self._client._do(steps)
 
     async def range_search(

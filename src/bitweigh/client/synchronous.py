@@ -348,6 +348,7 @@ class Collection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        rerank_from: int | None = None,
     ) -> Hits:
         """The items nearest to float queries.
 
@@ -364,6 +365,9 @@ class Collection:
         timeout : float, optional
             Seconds after which the server gives up with `bitweigh.DeadlineError`; at most 30. By
             default that of the client.
+        rerank_from : int, optional
+            For collections that keep vectors: how many of the nearest by code are ranked again by
+            these, at least k; by default ``max(10 * k, 100)``.
 
         Examples
         --------
@@ -381,7 +385,7 @@ class Collection:
         ([{'name': 'Rome'}, {'name': 'Oslo'}], True)
 
         """
-        return self._search(*vector_queries(vectors), k, filter, payload, timeout)
+        return self._search(*vector_queries(vectors), k, filter, payload, timeout, rerank_from)
 
     def search_codes(
         self,
@@ -422,9 +426,12 @@ class Collection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        rerank_from: int | None = None,
     ) -> Hits:
         """The items most like items of the collection, by ids or keys, without these."""
-        return self._search(*item_queries(ids, keys, weights), k, filter, payload, timeout)
+        return self._search(
+            *item_queries(ids, keys, weights), k, filter, payload, timeout, rerank_from
+        )
 
     def search_text(
         self,
@@ -434,9 +441,10 @@ class Collection:
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
         timeout: float | None = None,
+        rerank_from: int | None = None,
     ) -> Hits:
         """The items nearest to texts; the server needs an embedder."""
-        return self._search(*text_queries(texts), k, filter, payload, timeout)
+        return self._search(*text_queries(texts), k, filter, payload, timeout, rerank_from)
 
     def _search(
         self,
@@ -446,8 +454,10 @@ class Collection:
         where: Filter | None,
         payload: PayloadChoice,
         timeout: float | None,
+        rerank_from: int | None = None,
     ) -> Hits:
-        return self._client._do(self._calls.search(queries, single, k, where, payload, timeout))
+        steps = self._calls.search(queries, single, k, where, payload, timeout, rerank_from)
+        return self._client._do(steps)
 
     def range_search(
         self,

@@ -62,6 +62,8 @@ class Asked(NamedTuple):
     """By time.monotonic()."""
     method: str
     condition: Condition | None
+    rerank_from: int | None = None
+    """None for the index's default."""
 
 
 class Found(NamedTuple):
@@ -218,14 +220,15 @@ def _search(
     threads: int | None,
     allowed: bitweigh.Filter | None,
 ) -> list[list[Answer] | Exception]:
-    """Search each, those with the same form and k in one call."""
+    """Search each, those with the same form and options in one call."""
     unanswered = Answer(np.empty(0), np.empty(0, np.int64))
     answers: list[list[Answer] | Exception] = [[unanswered] * len(one.queries) for one in asked]
-    groups: dict[tuple[str, int, str], list[tuple[int, int]]] = {}
+    groups: dict[tuple[str, int, str, int | None], list[tuple[int, int]]] = {}
     for number, one in enumerate(asked):
         for place, query in enumerate(one.queries):
-            groups.setdefault((query.form, one.k, one.method), []).append((number, place))
-    for (form, k, method), places in groups.items():
+            alike = (query.form, one.k, one.method, one.rerank_from)
+            groups.setdefault(alike, []).append((number, place))
+    for (form, k, method, rerank_from), places in groups.items():
         deadline = max(asked[number].deadline for number, _ in places)
         queries = [asked[number].queries[place] for number, place in places]
         try:
@@ -233,6 +236,8 @@ def _search(
             if timeout <= 0:
                 raise DeadlineError(0.0, -timeout)
             options: dict[str, Any] = {"timeout": timeout, "threads": threads, "filter": allowed}
+            if rerank_from is not None:
+                options[contents.rerank_option] = rerank_from
             found = _search_alike(contents, view, form, k, method, queries, options)
         except Exception as error:
             if len({number for number, _ in places}) > 1:

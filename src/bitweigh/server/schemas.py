@@ -56,6 +56,8 @@ class SearchRequest(_Search, kw_only=True):
     k: int = 10
     queries: list[Query] | None = None
     method: Method = "auto"
+    rerank_from: int | None = None
+    """How many of the nearest by code are ranked again by vectors; by default max(10 k, 100)."""
 
 
 class RangeRequest(_Search, kw_only=True):

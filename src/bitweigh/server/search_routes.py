@@ -25,6 +25,7 @@ from bitweigh.server.payload_filters import condition_of
 from bitweigh.server.problems import Problem
 from bitweigh.server.schemas import ExplainRequest, Query, RangeRequest, SearchRequest
 from bitweigh.server.service import Service
+from bitweigh.server.settings import Limits
 
 __all__ = ["explain", "range_search", "search"]
 
@@ -52,13 +53,17 @@ async def search(service: Service, call: Call, collection: Collection) -> Reply:
         queries: list[Query] = request.queries
     else:
         queries = [request]
+    ready = await prepared_queries(service, collection, queries, several)
+    if request.rerank_from is not None:
+        _check_rerank_from(request.rerank_from, request.k, ready, collection, limits)
     asked = Asked(
-        await prepared_queries(service, collection, queries, several),
+        ready,
         request.k,
         chosen_payload(request.payload),
         deadline,
         request.method,
         None if request.filter is None else condition_of(request.filter, limits),
+        request.rerank_from,
     )
     found = await service.search(collection, asked)
     if call.ids_as_strings:
@@ -77,6 +82,21 @@ async def search(service: Service, call: Call, collection: Collection) -> Reply:
         plan=found.plan,
     )
     return json_reply(answer)
+
+
+def _check_rerank_from(
+    rerank_from: int, k: int, queries: list[Prepared], collection: Collection, limits: Limits
+) -> None:
+    if not collection.contents.reranks:
+        raise _wrong(
+            "rerank_from needs a collection that keeps vectors, created with rerank= or rescore="
+        )
+    if not k <= rerank_from <= limits.rerank_from:
+        raise _wrong(
+            f"rerank_from must be from k, {k}, to {limits.rerank_from}, got {rerank_from}", "limit"
+        )
+    if any(query.form == "costs" or query.weights is not None for query in queries):
+        raise _wrong("rerank_from goes with vectors, texts and items without weights")
 
 
 def _has_query(request: Query) -> bool:

@@ -14,6 +14,8 @@ class Limits:
     body_bytes: int = 32 << 20
     import_bytes: int = 4 << 30
     k: int = 1_000
+    rerank_from: int = 10_000
+    """Candidates by code that a search may rank again by vectors."""
     queries: int = 1_024
     range_hits: int = 10_000
     page: int = 1_000
