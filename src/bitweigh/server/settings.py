@@ -54,6 +54,8 @@ class Settings:
     """How often the server looks for segments that bands might speed up."""
     build_rows: int = 10_000
     """How many must have changed before it looks."""
+    compact_rows: int = 10_000
+    """Removed rows up to which an index is left as it is, however small it is."""
     search_threads: int | None = None
     """Threads of one search; by default as many as the work is worth."""
     drain_seconds: float = 10.0
