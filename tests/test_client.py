@@ -69,6 +69,31 @@ def test_answers_are_those_of_the_library_to_the_last_bit(client: Client) -> Non
     assert np.array_equal(single.distances, expected.distances[0])
 
 
+def test_rerank_from_reaches_the_server_from_both_clients(client: Client, url: str) -> None:
+    items = client.create("a", kind="embeddings", dim=37, rescore="float32")
+    items.add(VECTORS, ids=np.arange(300))
+    index = bitweigh.BinaryEmbeddings(37, rescore="float32")
+    index.add(VECTORS, np.arange(300))
+    queries = -VECTORS[:5]
+    few, many = (index.search(queries, 3, rescore_from=number).ids for number in (3, 300))
+    assert not np.array_equal(few, many)
+    assert np.array_equal(items.search(queries, 3, rerank_from=3).ids, few)
+    assert np.array_equal(items.search(queries, 3, rerank_from=300).ids, many)
+    by_id = index.search_by_id([1, 2], 3, rescore_from=3).ids
+    assert np.array_equal(items.search_by_id([1, 2], 3, rerank_from=3).ids, by_id)
+    with pytest.raises(ValueError, match="rerank_from must be from k, 3"):
+        items.search(queries, 3, rerank_from=2)
+
+    async def main() -> None:
+        async with AsyncClient(url) as other:
+            found = await other["a"].search(queries, 3, rerank_from=3)
+            assert np.array_equal(found.ids, few)
+            found = await other["a"].search_by_id([1, 2], 3, rerank_from=3)
+            assert np.array_equal(found.ids, by_id)
+
+    asyncio.run(main())
+
+
 def test_answers_with_fewer_items_are_padded_as_the_library_pads(client: Client) -> None:
     items = client.create("a", kind="codes", n_bits=37)
     items.add(CODES[:2], keys=["x", "y"])

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from server_cases import Api, code64
+from server_cases import ARROW, Api, arrow_stream, check_problem, code64
+
+from bitweigh.errors import DeadlineError
+from bitweigh.server import Limits, Settings, item_routes, search_routes
+from bitweigh.server.payload_filters import Condition, condition_of
 
 NAMES = [
     "a",
@@ -162,3 +171,73 @@ def test_a_filter_is_met(api: Api, payload: Any, condition: Any, is_met: bool) -
     found = api.done("POST", "codes/range", {"code": code64([0]), "radius": 8, "filter": condition})
     assert (999 in [hit["id"] for hit in found["hits"]]) is is_met
     assert meets(payload, condition) is is_met
+
+
+# Some hundred thousand steps of SQLite, which end.
+LONG = (
+    "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000) "
+    "SELECT count(*) FROM n)"
+)
+# As if the payloads of a record were too many to read.
+ENDLESS = Condition(
+    "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n)", ()
+)
+
+
+@pytest.mark.parametrize("route", ["search", "range", "explain", "items"])
+@pytest.mark.timeout(30)
+def test_a_filter_that_reads_too_much_ends_at_the_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, route: str
+) -> None:
+    limits = Limits(timeout_ms=200, max_timeout_ms=200)
+    with Api(tmp_path, Settings(limits=limits)) as api:
+        api.create("codes", kind="codes", n_bits=8)
+        api.upsert("codes", [{"id": 1, "code": code64([0]), "payload": {"a": 1}}])
+        collection = api.service.store["codes"]
+        with collection.reading() as reader:
+            pass
+        with monkeypatch.context() as patched:
+            patched.setattr(item_routes, "condition_of", lambda *_: ENDLESS)
+            patched.setattr(search_routes, "condition_of", lambda *_: ENDLESS)
+            asked = {"code": code64([0]), "filter": {"a": 1}, "timeout_ms": 1}
+            if route == "items":
+                answer = api.ask("GET", 'codes/items?filter={"a":1}')
+            else:
+                more = {"radius": 1} if route == "range" else {}
+                answer = api.ask("POST", f"codes/{route}", {**asked, **more})
+        check_problem(answer, 504, "took longer than its timeout")
+        # The reader that was interrupted answers what comes next, however long that takes.
+        assert collection._readers == [reader]
+        assert [hit["id"] for hit in api.search("codes", code=code64([0]), filter={"a": 1})["hits"]]
+        assert collection._readers == [reader]
+        assert len(list(reader.matching(LONG, ()))) == 1
+
+
+def test_a_large_record_is_not_read_to_its_end_after_the_deadline(tmp_path: Path) -> None:
+    with Api(tmp_path) as api:
+        api.create("codes", kind="codes", n_bits=8)
+        fields = {f"field {number}": number for number in range(500)}
+        payloads = [json.dumps({"row": row, **fields}) for row in range(3_000)]
+        codes = pa.array([b"\0"] * 3_000, pa.binary(1))
+        rows = pa.table({"id": range(3_000), "code": codes, "payload": payloads})
+        api.done("PUT", "codes/items", content=arrow_stream(rows), headers=ARROW)
+        slow = condition_of({"or": [{f"none {i}": 1} for i in range(31)]}, api.service.limits)
+        with api.service.store["codes"].reading() as reader:
+            looks = []
+            reader._connection.create_function("looked", 0, lambda: looks.append(1) or 1)
+            counted = (f"looked() AND {slow.sql}", slow.given)
+            with pytest.raises(DeadlineError), reader.until(time.monotonic() + 0.001):
+                list(reader.matching(*counted))
+            assert len(looks) < 3_000
+            looks.clear()
+            assert list(reader.matching(*counted)) == []
+            assert len(looks) == 3_000
+
+
+def test_other_errors_of_sqlite_are_no_deadlines(api: Api) -> None:
+    with (
+        api.service.store["codes"].reading() as reader,
+        pytest.raises(sqlite3.OperationalError),
+        reader.until(time.monotonic() + 60),
+    ):
+        list(reader.matching("no_such_column", ()))

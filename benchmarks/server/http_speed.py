@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import orjson
@@ -89,15 +89,14 @@ def embeddings(n: int, n_queries: int = _QUERIES) -> tuple[NDArray[np.float32], 
     def some(count: int) -> NDArray[np.float32]:
         around = centres[generator.integers(0, len(centres), count)]
         rows = around + 0.7 * generator.standard_normal((count, DIM))
-        found: NDArray[np.float32] = np.float32(rows / np.linalg.norm(rows, axis=1)[:, None])
-        return found
+        return (rows / np.linalg.norm(rows, axis=1)[:, None]).astype(np.float32)
 
     return some(n), some(n_queries)
 
 
 @contextmanager
 def serving(
-    folder: Path, rows: NDArray[np.float32], rescore: str | None = None
+    folder: Path, rows: NDArray[np.float32], rescore: Literal["float32"] | None = None
 ) -> Iterator[Searched]:
     """A server that asks for keys and logs requests, with some embeddings."""
     data = folder / f"data-{rescore}"
@@ -109,8 +108,10 @@ def serving(
     server = ServerProcess(data, folder / "log", quiet=False)
     try:
         with Client(f"http://127.0.0.1:{server.port}", key=key) as client:
-            options = {} if rescore is None else {"rescore": rescore}
-            client.create(NAME, kind="embeddings", dim=DIM, **options)
+            if rescore is None:
+                client.create(NAME, kind="embeddings", dim=DIM)
+            else:
+                client.create(NAME, kind="embeddings", dim=DIM, rescore=rescore)
             client[NAME].add(rows, ids=np.arange(len(rows)))
         yield Searched(server, key)
     finally:

@@ -270,9 +270,12 @@ class AsyncCollection:
         payload: PayloadChoice = False,
         timeout: float | None = None,
         partial: bool = False,
+        rerank_from: int | None = None,
     ) -> Hits:
         """As `Collection.search`."""
-        return await self._search(*vector_queries(vectors), k, filter, payload, timeout, partial)
+        return await self._search(
+            *vector_queries(vectors), k, filter, payload, timeout, partial, rerank_from
+        )
 
     async def search_codes(
         self,
@@ -314,10 +317,11 @@ class AsyncCollection:
         payload: PayloadChoice = False,
         timeout: float | None = None,
         partial: bool = False,
+        rerank_from: int | None = None,
     ) -> Hits:
         """As `Collection.search_by_id`."""
         return await self._search(
-            *item_queries(ids, keys, weights), k, filter, payload, timeout, partial
+            *item_queries(ids, keys, weights), k, filter, payload, timeout, partial, rerank_from
         )
 
     async def search_text(
@@ -329,9 +333,12 @@ class AsyncCollection:
         payload: PayloadChoice = False,
         timeout: float | None = None,
         partial: bool = False,
+        rerank_from: int | None = None,
     ) -> Hits:
         """As `Collection.search_text`."""
-        return await self._search(*text_queries(texts), k, filter, payload, timeout, partial)
+        return await self._search(
+            *text_queries(texts), k, filter, payload, timeout, partial, rerank_from
+        )
 
     async def _search(
         self,
@@ -342,8 +349,11 @@ class AsyncCollection:
         payload: PayloadChoice,
         timeout: float | None,
         partial: bool,
+        rerank_from: int | None = None,
     ) -> Hits:
-        steps = self._calls.search(queries, single, k, where, payload, timeout, partial)
+        steps = self._calls.search(
+            queries, single, k, where, payload, timeout, partial, rerank_from
+        )
         return await self._client._do(steps)
 
     async def range_search(

@@ -200,11 +200,14 @@ class CollectionCalls(Calls):
         payload: PayloadChoice,
         timeout: float | None,
         partial: bool,
+        rerank_from: int | None = None,
     ) -> Steps[Hits]:
         """Search, with as many queries in a request as the server takes."""
         common: dict[str, Any] = {"k": _integer(k, "k"), **self._common(where, payload, timeout)}
         if partial:
             common["partial"] = True
+        if rerank_from is not None:
+            common["rerank_from"] = _integer(rerank_from, "rerank_from")
         seconds = self._policy.timeout if timeout is None else timeout
         answers = []
         at_once = _at_once(queries)

@@ -349,6 +349,7 @@ class Collection:
         payload: PayloadChoice = False,
         timeout: float | None = None,
         partial: bool = False,
+        rerank_from: int | None = None,
     ) -> Hits:
         """The items nearest to float queries.
 
@@ -368,6 +369,9 @@ class Collection:
         partial : bool
             Of a cluster: whether shards that do not answer may be left out. The answer's `complete`
             is then False, and `missing` names them.
+        rerank_from : int, optional
+            For collections that keep vectors: how many of the nearest by code are ranked again by
+            these, at least k; by default ``max(10 * k, 100)``.
 
         Examples
         --------
@@ -385,7 +389,9 @@ class Collection:
         ([{'name': 'Rome'}, {'name': 'Oslo'}], True)
 
         """
-        return self._search(*vector_queries(vectors), k, filter, payload, timeout, partial)
+        return self._search(
+            *vector_queries(vectors), k, filter, payload, timeout, partial, rerank_from
+        )
 
     def search_codes(
         self,
@@ -429,9 +435,12 @@ class Collection:
         payload: PayloadChoice = False,
         timeout: float | None = None,
         partial: bool = False,
+        rerank_from: int | None = None,
     ) -> Hits:
         """The items most like items of the collection, by ids or keys, without these."""
-        return self._search(*item_queries(ids, keys, weights), k, filter, payload, timeout, partial)
+        return self._search(
+            *item_queries(ids, keys, weights), k, filter, payload, timeout, partial, rerank_from
+        )
 
     def search_text(
         self,
@@ -442,9 +451,10 @@ class Collection:
         payload: PayloadChoice = False,
         timeout: float | None = None,
         partial: bool = False,
+        rerank_from: int | None = None,
     ) -> Hits:
         """The items nearest to texts; the server needs an embedder."""
-        return self._search(*text_queries(texts), k, filter, payload, timeout, partial)
+        return self._search(*text_queries(texts), k, filter, payload, timeout, partial, rerank_from)
 
     def _search(
         self,
@@ -455,9 +465,10 @@ class Collection:
         payload: PayloadChoice,
         timeout: float | None,
         partial: bool,
+        rerank_from: int | None = None,
     ) -> Hits:
         return self._client._do(
-            self._calls.search(queries, single, k, where, payload, timeout, partial)
+            self._calls.search(queries, single, k, where, payload, timeout, partial, rerank_from)
         )
 
     def range_search(

@@ -73,6 +73,8 @@ class Asked(NamedTuple):
     condition: Condition | None
     partial: bool = False
     """Whether shards of a cluster that do not answer may be left out."""
+    rerank_from: int | None = None
+    """None for the index's default."""
 
 
 class AskedRange(NamedTuple):
@@ -176,7 +178,7 @@ def answer_filtered(collection: Collection, asked: Asked, threads: int | None) -
     with collection.pinned() as (reader, view):
         view = _searchable(collection, view)
         assert asked.condition is not None
-        allowed = collection.filters.of(reader, view.seq, asked.condition)
+        allowed = collection.filters.of(reader, view.seq, asked.condition, asked.deadline)
         found, _ = _answered(collection, view, [asked], reader, threads, allowed)
     if isinstance(found[0], Exception):
         raise found[0]
@@ -187,8 +189,12 @@ def answer_within(collection: Collection, asked: AskedRange) -> Found:
     """Answer a range search: condition, index and payloads are of one change."""
     with collection.pinned() as (reader, view):
         costs, codes = costs_of(collection, view, asked.query)
-        condition = asked.condition
-        allowed = None if condition is None else collection.filters.of(reader, view.seq, condition)
+        condition, deadline = asked.condition, asked.deadline
+        allowed = (
+            None
+            if condition is None
+            else collection.filters.of(reader, view.seq, condition, deadline)
+        )
         start = time.perf_counter_ns()
         found = codes.range_search(
             costs,
@@ -297,19 +303,22 @@ def _search(
     threads: int | None,
     allowed: bitweigh.Filter | None,
 ) -> list[list[Answer] | Exception]:
-    """Search each, those with the same form and k in one call."""
+    """Search each, those with the same form and options in one call."""
     unanswered = Answer(np.empty(0), np.empty(0, np.int64))
     answers: list[list[Answer] | Exception] = [[unanswered] * len(one.queries) for one in asked]
-    groups: dict[tuple[str, int, str], list[tuple[int, int]]] = {}
+    groups: dict[tuple[str, int, str, int | None], list[tuple[int, int]]] = {}
     for number, one in enumerate(asked):
         for place, query in enumerate(one.queries):
-            groups.setdefault((query.form, one.k, one.method), []).append((number, place))
-    for (form, k, method), places in groups.items():
+            alike = (query.form, one.k, one.method, one.rerank_from)
+            groups.setdefault(alike, []).append((number, place))
+    for (form, k, method, rerank_from), places in groups.items():
         deadline = max(asked[number].deadline for number, _ in places)
         queries = [asked[number].queries[place] for number, place in places]
         try:
             timeout = time_left(deadline)
             options: dict[str, Any] = {"timeout": timeout, "threads": threads, "filter": allowed}
+            if rerank_from is not None:
+                options[contents.rerank_option] = rerank_from
             found = _search_alike(contents, view, form, k, method, queries, options)
         except Exception as error:
             if len({number for number, _ in places}) > 1:
@@ -366,7 +375,7 @@ def as_problem(error: Exception) -> Exception:
     if isinstance(error, Problem):
         return error
     if isinstance(error, DeadlineError):
-        return Problem(504, "deadline", "the search took longer than its timeout")
+        return Problem(504, "deadline", "the request took longer than its timeout")
     if isinstance(error, LimitError):
         return Problem(422, "too-many-hits", str(error), query=error.query, limit=error.limit)
     if isinstance(error, IncompleteError):

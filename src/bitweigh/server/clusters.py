@@ -256,6 +256,8 @@ def _nearest(
 ) -> PartialResult:
     """The nearest rows of queries of one form, (nq, k), and the shards that are missing."""
     options: dict[str, Any] = {"threads": threads, "timeout": time_left(asked.deadline)}
+    if asked.rerank_from is not None:
+        options[contents.rerank_option] = asked.rerank_from
     kind, form = contents.definition.kind, queries[0].form
     if form == "id":
         parts = [_by_id(shards, kind, query, asked.k, options) for query in queries]

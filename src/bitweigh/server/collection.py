@@ -44,6 +44,8 @@ _REPLAYED_AT_ONCE = 65_536
 _MAX_FIT_ROWS = 100_000
 # Rows that must have changed, as a share of all, before the server looks again whether bands pay.
 _BUILD_SHARE = 0.1
+# Removed rows, as a share of all that are stored, from which the server drops them.
+_COMPACT_SHARE = 0.2
 _RECORD, _INDEX = "record.sqlite", "index"
 _logger = logging.getLogger("bitweigh.server")
 
@@ -441,6 +443,31 @@ class Collection:
         with self._indexing:
             self._generation += 1
         return True
+
+    def compact(self) -> bool:
+        """Drop removed rows from the index if there are many; return whether it did.
+
+        Items may change meanwhile. Bands are decided anew, as `build` would.
+        """
+        if not self.fitted:
+            return False
+        index = self._index
+        removed = self._removed_rows(index)
+        stored = len(index) + removed
+        if removed < max(1, self.settings.compact_rows, _COMPACT_SHARE * stored):
+            return False
+        changed = self._rows_changed
+        index.compact()
+        with self._indexing:
+            self._rows_built = changed
+            self._generation += 1
+            # The checkpoint has the same changes, but the removed rows too.
+            self._must_save = True
+        return True
+
+    def _removed_rows(self, index: AnyIndex) -> int:
+        """Rows that an index keeps of items which were removed or replaced."""
+        return sum(part.removed_rows for part in self.contents.codes_index(index)._state.parts())
 
     def close(self) -> None:
         """Write what waits, save, and close all files."""

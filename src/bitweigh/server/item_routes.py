@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -184,11 +185,13 @@ async def page(service: Service, call: Call, collection: Collection) -> Reply:
     values = query.get("values", "false")
     if values not in ("true", "false"):
         raise _wrong(f"values must be true or false, got {values!r:.60}")
+    deadline = time.monotonic() + limits.max_timeout_ms / 1000
 
     def run() -> tuple[list[Stored], int]:
         with collection.reading() as reader:
             seq = reader.pin()
-            return reader.page(after, limit, *condition), seq
+            with reader.until(deadline):
+                return reader.page(after, limit, *condition), seq
 
     rows, seq = await service.in_thread(run)
     as_text = call.ids_as_strings

@@ -25,13 +25,19 @@ class KeptFilters:
         self._seq = -1
         self._kept: OrderedDict[Condition, bitweigh.Filter] = OrderedDict()
 
-    def of(self, reader: Reader, seq: int, condition: Condition) -> bitweigh.Filter:
-        """The filter of a condition; `reader` must be pinned to that change."""
+    def of(
+        self, reader: Reader, seq: int, condition: Condition, deadline: float
+    ) -> bitweigh.Filter:
+        """The filter of a condition; `reader` must be pinned to that change.
+
+        Raises DeadlineError if it takes until `deadline`, by time.monotonic().
+        """
         with self._lock:
             if seq == self._seq and condition in self._kept:
                 self._kept.move_to_end(condition)
                 return self._kept[condition]
-        ids = np.fromiter(reader.matching(*condition), np.int64)
+        with reader.until(deadline):
+            ids = np.fromiter(reader.matching(*condition), np.int64)
         found = bitweigh.Filter(allow=ids)
         with self._lock:
             if seq > self._seq:

@@ -11,7 +11,7 @@ import binascii
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,9 @@ class Answer(NamedTuple):
 
 class Contents(ABC):
     """What a kind of collection needs; subclasses are the kinds."""
+
+    rerank_option: ClassVar[str] = "rerank_from"
+    """What its index calls the number of codes that are ranked again by vectors."""
 
     def __init__(self, definition: Definition) -> None:
         """Keep the definition."""
@@ -231,6 +234,8 @@ class CodeContents(Contents):
 
 class EmbeddingContents(Contents):
     """Binary embeddings, searched with float queries, and ranked by kept vectors on request."""
+
+    rerank_option = "rescore_from"
 
     def new(self) -> bitweigh.BinaryEmbeddings:
         """Empty embeddings."""

@@ -126,7 +126,12 @@ _MORE: dict[str, dict[str, str]] = {
     "upsert": {"507": "the disk is full"},
     "remove": {"507": "the disk is full"},
     "get_one": {"409": _CLUSTER, "422": "the id is not valid"},
-    "page": {"400": "the filter is not JSON", "409": _CLUSTER, "422": "a parameter is not valid"},
+    "page": {
+        "400": "the filter is not JSON",
+        "409": _CLUSTER,
+        "422": "a parameter is not valid",
+        "504": "the filter took longer than any request may",
+    },
     "clusters": {"404": "there is no cluster that the key may read"},
     "search": _OF_SEARCHES,
     "range_search": _OF_SEARCHES,

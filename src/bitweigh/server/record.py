@@ -16,12 +16,13 @@ file, and a server with such a collection does not start.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bitweigh.errors import CorruptFileError
+from bitweigh.errors import CorruptFileError, DeadlineError
 from bitweigh.server.payload_filters import literal
 
 __all__ = ["Reader", "Record", "Row", "Stored"]
@@ -43,6 +44,8 @@ ON CONFLICT(id) DO UPDATE SET seq = excluded.seq, value = excluded.value,
 _REMOVE = "UPDATE items SET seq = ?, value = NULL, payload = NULL WHERE id = ?"
 # Below SQLite's limit of variables in a statement, also in old versions.
 _AT_ONCE = 500
+# Of SQLite's virtual machine, between two looks at the clock: some hundred rows of a filter.
+_STEPS_UNTIL_LOOK = 2_000
 
 
 class Row(NamedTuple):
@@ -288,9 +291,22 @@ class Reader(_Reading):
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def interrupt(self) -> None:
-        """End the statement that runs, from another thread."""
-        self._connection.interrupt()
+    @contextmanager
+    def until(self, deadline: float) -> Iterator[None]:
+        """End what is read in a block with DeadlineError at a time, by time.monotonic()."""
+        begin = time.monotonic()
+        self._connection.set_progress_handler(
+            lambda: time.monotonic() > deadline, _STEPS_UNTIL_LOOK
+        )
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise
+            raise DeadlineError(deadline - begin, time.monotonic() - deadline) from error
+        finally:
+            # The connection is used again, by requests with other deadlines or none.
+            self._connection.set_progress_handler(None, 0)
 
     def close(self) -> None:
         """Close the connection."""

@@ -59,6 +59,8 @@ class SearchRequest(_Search, kw_only=True):
     method: Method = "auto"
     partial: bool = False
     """Of a cluster: whether shards that do not answer may be left out; `missing` names them."""
+    rerank_from: int | None = None
+    """How many of the nearest by code are ranked again by vectors; by default max(10 k, 100)."""
 
 
 class RangeRequest(_Search, kw_only=True):

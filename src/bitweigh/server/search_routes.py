@@ -25,6 +25,7 @@ from bitweigh.server.payload_filters import condition_of
 from bitweigh.server.problems import Problem
 from bitweigh.server.schemas import ExplainRequest, Query, RangeRequest, SearchRequest
 from bitweigh.server.service import Searched, Service
+from bitweigh.server.settings import Limits
 
 __all__ = ["explain", "range_search", "search"]
 
@@ -52,14 +53,18 @@ async def search(service: Service, call: Call, collection: Searched) -> Reply:
         queries: list[Query] = request.queries
     else:
         queries = [request]
+    ready = await prepared_queries(service, collection, queries, several)
+    if request.rerank_from is not None:
+        _check_rerank_from(request.rerank_from, request.k, ready, collection, limits)
     asked = Asked(
-        await prepared_queries(service, collection, queries, several),
+        ready,
         request.k,
         chosen_payload(request.payload),
         deadline,
         request.method,
         None if request.filter is None else condition_of(request.filter, limits),
         request.partial,
+        request.rerank_from,
     )
     found = await service.search(collection, asked)
     if call.ids_as_strings:
@@ -80,6 +85,21 @@ async def search(service: Service, call: Call, collection: Searched) -> Reply:
     if found.missing:
         answer["missing"] = [one._asdict() for one in found.missing]
     return json_reply(answer)
+
+
+def _check_rerank_from(
+    rerank_from: int, k: int, queries: list[Prepared], collection: Searched, limits: Limits
+) -> None:
+    if not collection.contents.reranks:
+        raise _wrong(
+            "rerank_from needs a collection that keeps vectors, created with rerank= or rescore="
+        )
+    if not k <= rerank_from <= limits.rerank_from:
+        raise _wrong(
+            f"rerank_from must be from k, {k}, to {limits.rerank_from}, got {rerank_from}", "limit"
+        )
+    if any(query.form == "costs" or query.weights is not None for query in queries):
+        raise _wrong("rerank_from goes with vectors, texts and items without weights")
 
 
 def _has_query(request: Query) -> bool:
@@ -184,7 +204,9 @@ async def explain(service: Service, call: Call, collection: Collection) -> Reply
         with collection.pinned() as (reader, view):
             costs, codes = costs_of(collection, view, query)
             allowed = (
-                None if condition is None else collection.filters.of(reader, view.seq, condition)
+                None
+                if condition is None
+                else collection.filters.of(reader, view.seq, condition, deadline)
             )
             timeout = max(1e-6, deadline - time.monotonic())
             found = codes.search(costs, request.k, filter=allowed, timeout=timeout)

@@ -128,7 +128,7 @@ class Service:
                 answer_filtered, collection, asked, self.settings.search_threads
             )
         if time.monotonic() > asked.deadline:
-            raise Problem(504, "deadline", "the search took longer than its timeout")
+            raise Problem(504, "deadline", "the request took longer than its timeout")
         self.metrics.search(collection.name, len(asked.queries), found.rows, found.engine_us / 1e6)
         return found
 

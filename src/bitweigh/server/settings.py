@@ -14,6 +14,8 @@ class Limits:
     body_bytes: int = 32 << 20
     import_bytes: int = 4 << 30
     k: int = 1_000
+    rerank_from: int = 10_000
+    """Candidates by code that a search may rank again by vectors."""
     queries: int = 1_024
     range_hits: int = 10_000
     page: int = 1_000
@@ -52,6 +54,8 @@ class Settings:
     """How often the server looks for segments that bands might speed up."""
     build_rows: int = 10_000
     """How many must have changed before it looks."""
+    compact_rows: int = 10_000
+    """Removed rows up to which an index is left as it is, however small it is."""
     search_threads: int | None = None
     """Threads of one search; by default as many as the work is worth."""
     drain_seconds: float = 10.0

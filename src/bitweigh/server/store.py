@@ -215,7 +215,7 @@ class Store:
                     collection.mend()
                     if self._is_due(collection):
                         collection.checkpoint()
-                    if builds:
+                    if builds and not collection.compact():
                         collection.build()
                 except Exception:
                     if self._collections.get(collection.name) is collection:
