@@ -136,6 +136,10 @@ def test_clusters_of_vectors_answer_as_one_vector_index(
             assert answer["exact"] is (rerank is None)
         answer = api.search("wiki", id=5, k=7)
         assert exactly(answer["hits"]) == exactly_of(*like.search_by_id(5, 7))
+        if rerank is not None:
+            answer = api.search("wiki", vector=VECTORS[0].tolist(), k=7, rerank_from=8)
+            expected = exactly_of(*like.search(VECTORS[0], 7, rerank_from=8))
+            assert exactly(answer["hits"]) == expected != exactly_of(*like.search(VECTORS[0], 7))
         costs = like.costs(VECTORS[0])
         radius = float(like.index.search(costs, 9).distances[-1])
         answer = api.done("POST", "wiki/range", {"vector": VECTORS[0].tolist(), "radius": radius})
@@ -163,6 +167,10 @@ def test_clusters_of_embeddings_answer_as_binary_embeddings(
         assert answer["exact"] is (rescore is None)
         scores, ids = like.search_by_id(5, 7)
         assert exactly(api.search("wiki", id=5, k=7)["hits"]) == exactly_of(-scores, ids)
+        if rescore is not None:
+            scores, ids = like.search(VECTORS[0], 7, rescore_from=8)
+            answer = api.search("wiki", vector=VECTORS[0].tolist(), k=7, rerank_from=8)
+            assert exactly(answer["hits"]) == exactly_of(-scores, ids)
         assert api.done("GET", "wiki")["definition"]["dim"] == 24
 
 

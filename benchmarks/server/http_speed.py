@@ -89,7 +89,8 @@ def embeddings(n: int, n_queries: int = _QUERIES) -> tuple[NDArray[np.float32], 
     def some(count: int) -> NDArray[np.float32]:
         around = centres[generator.integers(0, len(centres), count)]
         rows = around + 0.7 * generator.standard_normal((count, DIM))
-        return (rows / np.linalg.norm(rows, axis=1)[:, None]).astype(np.float32)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows, np.float32)
 
     return some(n), some(n_queries)
 
