@@ -9,7 +9,7 @@ import { microseconds, number, Payload, Problem, Snippet, useAnswer } from "./pa
  * @typedef {import("./query.js").Query} Query
  * @typedef {import("./api.js").Hit} Hit
  * @typedef {{collection: string, query: Query | null, k: number, again: number,
- *   more: (id: string) => void, go: (view: string) => void}} ViewProps
+ *   more: (id: string) => void}} ViewProps
  */
 
 /** @param {{hit: Hit, rank: number, more: (id: string) => void, mark?: string}} props */
