@@ -22,12 +22,15 @@ from tools_needed import skip_or_fail
 pytestmark = pytest.mark.tools
 
 BIG = 2**60 + 1
-PICTURE = "data:image/png;base64," + base64.b64encode(
-    bytes.fromhex(
-        "89504e470d0a1a0a0000000d494844520000000100000001080200000090"
-        "7753de0000000c4944415408d763d8b061030004140209d8e9c7e30000000049454e44ae426082"
-    )
-).decode()
+PICTURE = (
+    "data:image/png;base64,"
+    + base64.b64encode(
+        bytes.fromhex(
+            "89504e470d0a1a0a0000000d494844520000000100000001080200000090"
+            "7753de0000000c4944415408d763d8b061030004140209d8e9c7e30000000049454e44ae426082"
+        )
+    ).decode()
+)
 VIEWS = ("search", "why", "weights", "how", "browse", "import", "health")
 SHOWN = {
     "search": ".hit",
@@ -92,9 +95,7 @@ class Watched:
     """A page, the errors in its console, and the addresses that it asked."""
 
     def __init__(self, browser: Any, width: int = 1100, scheme: str = "light") -> None:
-        self.page = browser.new_page(
-            viewport={"width": width, "height": 800}, color_scheme=scheme
-        )
+        self.page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
         self.page.set_default_timeout(10_000)
         self.errors: list[str] = []
         self.asked: list[str] = []
@@ -144,7 +145,8 @@ def test_payloads_are_text_and_nothing_foreign_is_loaded(browser: Any, url: str)
     assert hebrew.evaluate("one => getComputedStyle(one).direction") == "rtl"
     page.get_by_role("button", name="he", exact=True).click()
     page.wait_for_selector(".chip")
-    page.wait_for_function("document.querySelectorAll('.hit').length === 1")
+    page.get_by_text("Item 4").wait_for(state="detached")
+    assert page.locator(".hit").count() == 1
     watched.check(url)
     page.close()
 
@@ -212,12 +214,10 @@ def test_a_parquet_file_is_imported_with_errors_by_row(browser: Any, url: str) -
     page.close()
 
 
-def test_a_wrong_key_is_refused_and_the_right_one_remembered(
-    browser: Any, tmp_path: Path
-) -> None:
+def test_a_wrong_key_is_refused_and_the_right_one_remembered(browser: Any, tmp_path: Path) -> None:
     from bitweigh.server.keys import KeyFile
 
-    secret = KeyFile(tmp_path).add("reader", "read", [])
+    secret = KeyFile(tmp_path / "keys.json").add("reader", "read", [])
     process, address = started_server(str(tmp_path), "--quiet")
     try:
         page = Watched(browser).page
@@ -236,9 +236,7 @@ def test_a_wrong_key_is_refused_and_the_right_one_remembered(
         stop(process)
 
 
-def test_the_page_says_that_the_server_is_gone_and_recovers(
-    browser: Any, tmp_path: Path
-) -> None:
+def test_the_page_says_that_the_server_is_gone_and_recovers(browser: Any, tmp_path: Path) -> None:
     process, address = started_server(str(tmp_path), "--quiet")
     fill(address)
     page = Watched(browser).page

@@ -89,7 +89,6 @@ export function How({ collection, query, k, again }) {
   const answer = /** @type {Explained | null} */ (found.answer);
   const plan = answer?.plan;
   const count = plan?.counters ?? {};
-  const looked = (count.rows_scored_directly ?? 0) + (count.rows_scanned ?? 0) + (count.verified ?? 0);
   return html`<div aria-busy=${found.busy}><${Problem} error=${found.error} />
     ${answer && plan && html`<h2>All distances</h2>
       ${answer.histogram && answer.hits.length
@@ -105,7 +104,7 @@ export function How({ collection, query, k, again }) {
         ["probes", number(count.probes ?? 0)],
         ["empty probes", number(count.empty_probes ?? 0)],
         ["rows scanned", number(count.rows_scanned ?? 0)],
-        ["rows looked at, with repeats", number(looked)],
+        ["rows compared in full", number(count.verified ?? 0)],
         ["pages read", number(plan.pages ?? 0)],
       ]} />
       <h2>Segments and bands</h2>

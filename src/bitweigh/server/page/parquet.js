@@ -56,7 +56,7 @@ class Reader {
     if (type === TRUE || type === FALSE) return;
     if (type === BYTE) this.byte();
     else if (type === DOUBLE) this.at += 8;
-    else if (type === BINARY) this.at += this.varint();
+    else if (type === BINARY) this.text();
     else if (type === LIST || type === SET) {
       const [count, of] = this.listHead();
       // In a list a truth value takes a byte of its own.
