@@ -24,8 +24,11 @@ export class Refused extends Error {
   }
 }
 
-/** Called with each Refused that concerns the whole page: no key, no server. */
-export const listeners = { /** @type {(error: Refused) => void} */ refused: () => {} };
+/**
+ * Called with each Refused that concerns the whole page: no key, no server.
+ * @type {{refused: (error: Refused) => void}}
+ */
+export const listeners = { refused: () => {} };
 
 export const key = {
   get: () => sessionStorage.getItem(KEY) ?? "",
