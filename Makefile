@@ -20,6 +20,7 @@ help: ## list these commands
 
 demo: $(VENV)/experiments ## search real documents by meaning, offline: ten queries, three ways side by side; a minute
 	$(BIN)/python -m bitweigh_experiments.demo < /dev/null
+	@echo 'The same documents in a browser: $(BIN)/python -m bitweigh_experiments.demo --serve'
 
 reproduce: $(VENV)/experiments ## the paper's experiments, repeated; writes a report into build/paper-reproduction
 	$(BIN)/bitweigh paper reproduce --out build/paper-reproduction $(REPRODUCE)

@@ -15,9 +15,10 @@ __all__ = ["running_server", "started_server"]
 def started_server(
     *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> tuple[subprocess.Popen[str], str]:
-    """Start ``bitweigh serve`` on a free port; return the process and its address."""
+    """Start ``bitweigh serve``, by default on a free port; return the process and its address."""
+    port = () if "--port" in arguments else ("--port", "0")
     process = subprocess.Popen(
-        [sys.executable, "-m", "bitweigh", "serve", *arguments, "--port", "0"],
+        [sys.executable, "-m", "bitweigh", "serve", *arguments, *port],
         cwd=cwd,
         env=env,
         stdout=subprocess.DEVNULL,

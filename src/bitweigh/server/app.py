@@ -13,6 +13,7 @@ from bitweigh.server import collection_routes, item_routes, search_routes
 from bitweigh.server.access_log import AccessLog
 from bitweigh.server.calls import Call, Receive, Reply, Scopes, Send, problem_reply
 from bitweigh.server.keys import Scope
+from bitweigh.server.page_files import page_reply
 from bitweigh.server.problems import Problem
 from bitweigh.server.rates import Rates
 from bitweigh.server.service import Service
@@ -126,6 +127,11 @@ class App:
 
     async def _answered(self, call: Call, scope: Scopes) -> Reply:
         self._check_source(call)
+        if call.method in ("GET", "HEAD"):
+            page = page_reply(call.path)
+            if page is not None:
+                call.route = "GET /page"
+                return page
         route = self._route(call, scope)
         call.route = f"{route.method} {route.path}"
         call.collection = call.path_params.get("c")

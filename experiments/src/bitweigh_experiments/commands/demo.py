@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bitweigh_experiments.demo.run import Settings, run
+from bitweigh_experiments.demo.serving import PORT, serve_documents
 
 __all__ = ["demo_command"]
 
@@ -43,6 +44,12 @@ def demo_command(
     plain: Annotated[
         bool, typer.Option("--plain", help="Print without colours and lines.")
     ] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show the documents in a browser instead.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="With --serve: the port of the server.")
+    ] = PORT,
 ) -> None:
     """Search real documents by meaning: float cosine, weighted bits and plain Hamming side by side.
 
@@ -53,4 +60,5 @@ def demo_command(
     """
     if texts is not None and fetch:
         raise typer.BadParameter("not together with --texts", param_hint="'--fetch'")
-    raise typer.Exit(run(Settings(tuple(queries or ()), bits, k, texts, fetch, plain)))
+    settings = Settings(tuple(queries or ()), bits, k, texts, fetch, plain)
+    raise typer.Exit(serve_documents(settings, port) if serve else run(settings))

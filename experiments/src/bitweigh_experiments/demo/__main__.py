@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from bitweigh_experiments.demo.run import Settings, run
+from bitweigh_experiments.demo.serving import PORT, serve_documents
 
 
 def main() -> int:
@@ -15,8 +16,12 @@ def main() -> int:
         description="Search real documents by meaning. `bitweigh demo` has more options.",
     )
     parser.add_argument("queries", nargs="*", metavar="QUERY", help="what to look for, in quotes")
+    parser.add_argument("--serve", action="store_true", help="show the documents in a browser")
+    parser.add_argument("--port", type=int, default=PORT, help="of the server")
+    given = parser.parse_args()
+    settings = Settings(tuple(given.queries))
     try:
-        return run(Settings(tuple(parser.parse_args().queries)))
+        return serve_documents(settings, given.port) if given.serve else run(settings)
     except (ImportError, OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -1,0 +1,134 @@
+// @ts-check
+// Requests to the server: the key, ids as strings, problems as errors, and who is told when the
+// server does not answer.
+
+/**
+ * @typedef {{id: string, distance: number, key?: string, payload?: Record<string, unknown>}} Hit
+ * @typedef {{hits: Hit[], exact: boolean, took_us: number, engine_us: number, plan?: string}} Found
+ * @typedef {{bits: string, pays: number[]}} Bits
+ * @typedef {{plan: Record<string, any>, hits: Hit[], costs: [number, number][],
+ *   bits: Record<string, Bits>, histogram: {counts: number[], edges: number[]} | null}} Explained
+ * @typedef {{method: string, path: string, body?: unknown, file?: string}} Request
+ * @typedef {{id: string, state: string, rows: number, done: number, written: number,
+ *   failed: number, errors: Record<string, unknown>[], detail: string, seconds: number}} Job
+ */
+
+const KEY = "bitweigh-key";
+
+/** What the server refused, or that it did not answer (status 0). */
+export class Refused extends Error {
+  /** @param {number} status @param {string} detail */
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+/**
+ * Called with each Refused that concerns the whole page: no key, no server.
+ * @type {{refused: (error: Refused) => void}}
+ */
+export const listeners = { refused: () => {} };
+
+export const key = {
+  get: () => sessionStorage.getItem(KEY) ?? "",
+  /** @param {string} value */
+  set: (value) => sessionStorage.setItem(KEY, value),
+  forget: () => sessionStorage.removeItem(KEY),
+};
+
+/** @param {string} name */
+export const ofCollection = (name) => `/v1/collections/${encodeURIComponent(name)}`;
+
+/** @param {string} path */
+const withStringIds = (path) => `${path}${path.includes("?") ? "&" : "?"}ids=string`;
+
+/** @returns {Record<string, string>} */
+function headers() {
+  return key.get() ? { authorization: `Bearer ${key.get()}` } : {};
+}
+
+/** @param {number} status @param {string} text @returns {Refused} */
+function refusal(status, text) {
+  let detail = text.slice(0, 300);
+  try {
+    detail = JSON.parse(text).detail ?? detail;
+  } catch {
+    // A proxy in between may answer something else than JSON.
+  }
+  const error = new Refused(status, detail || `status ${status}`);
+  if (status === 401) listeners.refused(error);
+  return error;
+}
+
+function unreachable() {
+  const error = new Refused(0, "The server does not answer.");
+  listeners.refused(error);
+  return error;
+}
+
+/**
+ * The text of an answer; raises Refused.
+ * @param {string} method @param {string} path @param {unknown} [body] @param {AbortSignal} [signal]
+ */
+async function text(method, path, body, signal) {
+  let response;
+  let content;
+  try {
+    response = await fetch(path, {
+      method,
+      headers: body === undefined ? headers() : { ...headers(), "content-type": "application/json" },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      credentials: "omit",
+    });
+    content = await response.text();
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw unreachable();
+  }
+  if (!response.ok) throw refusal(response.status, content);
+  return content;
+}
+
+/**
+ * The JSON of an answer, with ids as strings.
+ * @param {Request} request @param {AbortSignal} [signal] @returns {Promise<any>}
+ */
+export async function ask({ method, path, body }, signal) {
+  return JSON.parse(await text(method, withStringIds(path), body, signal));
+}
+
+/** The metrics, as text. */
+export const metrics = () => text("GET", "/metrics");
+
+/** Whether the server answers at all. */
+export async function answers() {
+  try {
+    return (await fetch("/livez")).ok;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Send a file; `progress` is called with the part that is sent, from 0 to 1.
+ * @param {string} path @param {File} file @param {(part: number) => void} progress
+ * @returns {Promise<Job>}
+ */
+export function upload(path, file, progress) {
+  // fetch does not say how much it has sent.
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", path);
+    for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
+    request.setRequestHeader("content-type", "application/vnd.apache.parquet");
+    request.upload.onprogress = (event) => progress(event.loaded / Math.max(1, event.total));
+    request.onerror = () => reject(unreachable());
+    request.onload = () =>
+      request.status < 300
+        ? resolve(JSON.parse(request.responseText))
+        : reject(refusal(request.status, request.responseText));
+    request.send(file);
+  });
+}

@@ -1,0 +1,128 @@
+// @ts-check
+// Names of the columns of a parquet file, read from its footer: Thrift's compact protocol, as far
+// as a list of columns needs it.
+
+const MOST_FOOTER = 16 << 20;
+const STOP = 0;
+const [TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT] = [1, 2, 3, 7, 8, 9, 10, 11, 12];
+const MOST_DEPTH = 32;
+
+class Reader {
+  /** @param {Uint8Array} bytes */
+  constructor(bytes) {
+    this.bytes = bytes;
+    this.at = 0;
+  }
+
+  byte() {
+    if (this.at >= this.bytes.length) throw new Error("the footer ends early");
+    return this.bytes[this.at++];
+  }
+
+  /** An unsigned number; lengths and places are far below 2^53. */
+  varint() {
+    let value = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = this.byte();
+      value += (byte & 127) * scale;
+      if (byte < 128) return value;
+      if (scale > 2 ** 63) throw new Error("a number is too long");
+    }
+  }
+
+  zigzag() {
+    const value = this.varint();
+    return value % 2 ? -(value + 1) / 2 : value / 2;
+  }
+
+  text() {
+    const length = this.varint();
+    const end = this.at + length;
+    if (end > this.bytes.length) throw new Error("the footer ends early");
+    const text = new TextDecoder().decode(this.bytes.subarray(this.at, end));
+    this.at = end;
+    return text;
+  }
+
+  /** @returns {[number, number]} how many elements, and of which type */
+  listHead() {
+    const head = this.byte();
+    return [head >> 4 === 15 ? this.varint() : head >> 4, head & 15];
+  }
+
+  /** Pass over a value. @param {number} type @param {number} [depth] */
+  skip(type, depth = 0) {
+    if (depth > MOST_DEPTH) throw new Error("the footer is nested too deeply");
+    if (type === TRUE || type === FALSE) return;
+    if (type === BYTE) this.byte();
+    else if (type === DOUBLE) this.at += 8;
+    else if (type === BINARY) this.text();
+    else if (type === LIST || type === SET) {
+      const [count, of] = this.listHead();
+      // In a list a truth value takes a byte of its own.
+      for (let left = count; left > 0; left--) of <= FALSE ? this.byte() : this.skip(of, depth + 1);
+    } else if (type === STRUCT) this.fields((_, of) => this.skip(of, depth + 1));
+    else if (type === MAP) throw new Error("a map is not expected here");
+    else this.varint();
+    if (this.at > this.bytes.length) throw new Error("the footer ends early");
+  }
+
+  /** Call `read` for each field of a struct; it must read or skip the value. @param {(id: number, type: number) => void} read */
+  fields(read) {
+    for (let id = 0; ; ) {
+      const head = this.byte();
+      if (head === STOP) return;
+      id = head >> 4 ? id + (head >> 4) : this.zigzag();
+      read(id, head & 15);
+    }
+  }
+}
+
+/** @param {Uint8Array} footer a FileMetaData @returns {string[]} */
+export function columnsOf(footer) {
+  const reader = new Reader(footer);
+  /** @type {{name: string, children: number}[]} */
+  const schema = [];
+  reader.fields((id, type) => {
+    if (id !== 2 || type !== LIST) return reader.skip(type);
+    const [count] = reader.listHead();
+    for (let left = count; left > 0; left--) {
+      const element = { name: "", children: 0 };
+      reader.fields((field, of) => {
+        if (field === 4 && of === BINARY) element.name = reader.text();
+        else if (field === 5) element.children = reader.zigzag();
+        else reader.skip(of);
+      });
+      schema.push(element);
+    }
+    return undefined;
+  });
+  // The schema is a tree in depth-first order below a root; columns are the root's children.
+  const names = [];
+  let at = 1;
+  /** @returns {void} */
+  const pass = () => {
+    const { children } = schema[at++] ?? { children: 0 };
+    for (let left = children; left > 0 && at < schema.length; left--) pass();
+  };
+  while (at < schema.length) {
+    names.push(schema[at].name);
+    pass();
+  }
+  return names;
+}
+
+/** The columns of a file; raises Error if it is no parquet file. @param {File} file */
+export async function columnsOfFile(file) {
+  const tail = new Uint8Array(await file.slice(-8).arrayBuffer());
+  const magic = new TextDecoder().decode(tail.subarray(4));
+  if (tail.length < 8 || magic !== "PAR1") throw new Error(`${file.name} is not a parquet file.`);
+  const length = new DataView(tail.buffer).getUint32(0, true);
+  if (length > MOST_FOOTER || length + 8 > file.size)
+    throw new Error(`${file.name} is damaged: its footer does not fit.`);
+  try {
+    return columnsOf(new Uint8Array(await file.slice(-8 - length, -8).arrayBuffer()));
+  } catch (error) {
+    throw new Error(`${file.name} is damaged: ${/** @type {Error} */ (error).message}.`);
+  }
+}

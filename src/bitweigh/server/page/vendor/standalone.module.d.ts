@@ -1,0 +1,10 @@
+// Types of what the page uses of htm/preact, whose standalone module comes without any.
+export type Child = any;
+export function html(strings: TemplateStringsArray, ...values: any[]): any;
+export function render(what: any, where: Element): void;
+export function useState<T>(first: T | (() => T)): [T, (next: T | ((old: T) => T)) => void];
+export function useEffect(run: () => void | (() => void), on?: readonly unknown[]): void;
+export function useLayoutEffect(run: () => void | (() => void), on?: readonly unknown[]): void;
+export function useRef<T>(first: T): { current: T };
+export function useMemo<T>(make: () => T, on: readonly unknown[]): T;
+export function useCallback<T>(run: T, on: readonly unknown[]): T;

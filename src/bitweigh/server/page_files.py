@@ -1,0 +1,50 @@
+"""The page that a browser shows at ``/``: its files, which need no key, and what they may load.
+
+The files hold no data. What the page shows it asks for by the routes of the API, with a key.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from bitweigh.server.calls import Reply
+
+__all__ = ["PAGE_FOLDER", "page_reply", "page_routes"]
+
+PAGE_FOLDER = Path(__file__).with_name("page")
+_TYPES = {
+    ".html": b"text/html; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+    ".css": b"text/css; charset=utf-8",
+    ".svg": b"image/svg+xml",
+    ".txt": b"text/plain; charset=utf-8",
+}
+# Payloads may have pictures as data URLs; nothing else comes from anywhere but this server.
+_POLICY = (
+    b"default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+    b"form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = [
+    (b"content-security-policy", _POLICY),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+]
+
+
+@functools.cache
+def page_routes() -> dict[str, Path]:
+    """The path of each file of the page: "/" and those below "/page/"."""
+    routes = {"/": PAGE_FOLDER / "index.html"}
+    for path in sorted(PAGE_FOLDER.rglob("*")):
+        if path.suffix in _TYPES and not path.name.endswith(".d.ts"):
+            routes[f"/page/{path.relative_to(PAGE_FOLDER).as_posix()}"] = path
+    return routes
+
+
+def page_reply(path: str) -> Reply | None:
+    """The file at a path; None if the page has none there."""
+    file = page_routes().get(path)
+    if file is None:
+        return None
+    return Reply(200, file.read_bytes(), _TYPES[file.suffix], list(_HEADERS))
