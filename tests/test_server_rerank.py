@@ -51,7 +51,15 @@ def test_rerank_from_says_how_many_codes_are_ranked_again(api: Api, kind: str) -
     # Searches that are answered in one batch keep their own.
     collection = api.service.store[name]
     asked = [
-        Asked([Prepared("vector", query)], 5, False, time.monotonic() + 60, "auto", None, number)
+        Asked(
+            [Prepared("vector", query)],
+            5,
+            False,
+            time.monotonic() + 60,
+            "auto",
+            None,
+            rerank_from=number,
+        )
         for number in (5, 20, 400)
     ]
     together = [
