@@ -90,7 +90,8 @@ class FolderLock:
 
     def __del__(self) -> None:
         """Close the folder, which releases a lock that nothing else can release."""
-        self._close()
+        if hasattr(self, "_files"):  # not if an interrupt ended __init__
+            self._close()
 
     def _close(self) -> None:
         if self._files:
