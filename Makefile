@@ -7,20 +7,23 @@ BENCH ?=
 REPRODUCE ?=
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src experiments/src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.txt' | sort)
+SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src experiments/src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.js' -o -name '*.svg' -o -name '*.txt' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # On all CPUs; tests that share a build or a folder stay together. One thread for BLAS, since a
 # process runs on each CPU already.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
-.PHONY: help demo reproduce test test-all test-cluster test-asan test-tsan tools bench bench-quick bench-engine docs lint stubs wheel clean
+.PHONY: help demo page reproduce test test-all test-cluster test-asan test-tsan tools bench bench-quick bench-engine docs lint stubs wheel clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 demo: $(VENV)/experiments ## search real documents by meaning, offline: ten queries, three ways side by side; a minute
 	$(BIN)/python -m bitweigh_experiments.demo < /dev/null
-	@echo 'The same documents in a browser: $(BIN)/python -m bitweigh_experiments.demo --serve'
+	@echo 'The same documents in a browser, with why each hit is near: make page'
+
+page: $(VENV)/server ## the documents of the demo in a browser, at http://127.0.0.1:8420; Ctrl-C ends it
+	$(BIN)/python -m bitweigh_experiments.demo --serve
 
 reproduce: $(VENV)/experiments ## the paper's experiments, repeated; writes a report into build/paper-reproduction
 	$(BIN)/bitweigh paper reproduce --out build/paper-reproduction $(REPRODUCE)
@@ -84,6 +87,6 @@ $(VENV)/experiments: $(NEEDED)
 	$(INSTALL) . ./experiments
 	@touch $@
 
-$(VENV)/test $(VENV)/bench $(VENV)/docs $(VENV)/cluster-test $(VENV)/server-test: $(VENV)/%: $(NEEDED)
+$(VENV)/test $(VENV)/bench $(VENV)/docs $(VENV)/cluster-test $(VENV)/server $(VENV)/server-test: $(VENV)/%: $(NEEDED)
 	$(INSTALL) '.[$*]' ./experiments
 	@touch $@
