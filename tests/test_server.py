@@ -185,6 +185,30 @@ def test_explain_says_what_each_bit_pays(api: Api) -> None:
         assert pays["pays"] == [cost[bit] for cost, bit in zip(found["costs"], bits, strict=True)]
 
 
+@pytest.mark.parametrize("k", [1, 5, 19, 20, 100])
+def test_explain_has_the_hits_of_a_search_by_id(api: Api, k: int) -> None:
+    request = {"id": 7, "k": k, "payload": True}
+    hits = api.done("POST", "codes/explain", request)["hits"]
+    assert hits == api.done("POST", "codes/search", request)["hits"]
+    assert len(hits) == min(k, 19)
+    assert all(hit["id"] != 7 for hit in hits)
+
+
+def test_explain_leaves_the_histogram_out_if_it_has_no_bins(api: Api) -> None:
+    request = {"id": 7, "bins": 0}
+    assert api.done("POST", "codes/explain", request)["histogram"] is None
+
+
+def test_the_histogram_of_a_filtered_search_has_the_items_of_the_filter(api: Api) -> None:
+    request = {"id": 7, "k": 2, "bins": 3, "filter": {"n": {"lt": 5}}}
+    found = api.done("POST", "codes/explain", request)
+    assert sum(found["histogram"]["counts"]) == 5
+    assert max(hit["id"] for hit in found["hits"]) < 5
+    request["filter"] = {"n": {"lt": -5}}
+    found = api.done("POST", "codes/explain", request)
+    assert (found["histogram"], found["hits"], found["bits"]) == (None, [], {})
+
+
 def test_items_are_replaced_by_id_and_by_key(api: Api, names: Iterator[str]) -> None:
     name = next(names)
     api.create(name, kind="codes", n_bits=8)
@@ -217,7 +241,7 @@ def test_large_ids_survive_as_strings(api: Api, names: Iterator[str]) -> None:
     assert [item["id"] for item in got["items"]] == [str(largest)]
     assert got["missing"] == [str(BEYOND_FLOATS + 2)]
     explained = api.done("POST", f"{name}/explain?ids=string", {"id": str(BEYOND_FLOATS)})
-    assert explained["hits"][0]["id"] == str(BEYOND_FLOATS)
+    assert [hit["id"] for hit in explained["hits"]] == [str(largest)]
     no_room = api.ask("PUT", f"{name}/items", {"items": [{"key": "new", "code": code64([1])}]})
     assert no_room.status_code == 422
     assert "no id is left" in no_room.json()["detail"]

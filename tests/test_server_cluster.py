@@ -190,8 +190,8 @@ def of_folder(folder: Path, held: bool) -> Any:
 
 def test_a_cluster_is_listed_and_described_like_a_collection(api: Api) -> None:
     assert api.done("GET", "/v1/collections")["collections"] == [
-        {"name": "own", "kind": "codes", "items": 0, "seq": 0},
-        {"name": "wiki", "kind": "codes", "items": 2000, "seq": 1},
+        {"name": "own", "kind": "codes", "items": 0, "seq": 0, "cluster": False},
+        {"name": "wiki", "kind": "codes", "items": 2000, "seq": 1, "cluster": True},
     ]
     facts = api.done("GET", "wiki")
     assert facts["definition"] == {"kind": "codes", "n_bits": 64, "bitorder": "big"}
@@ -224,7 +224,6 @@ def test_what_a_cluster_does_not_have_is_refused(api: Api) -> None:
         ("GET", "wiki/items"),
         ("GET", "wiki/items/1"),
         ("POST", "wiki/items/get"),
-        ("POST", "wiki/explain"),
         ("GET", "wiki/snapshots"),
         ("GET", "wiki/snapshots/one"),
     ):
@@ -351,8 +350,8 @@ def test_the_state_of_clusters_has_shards_holders_and_suspects(held: Api, served
     assert [one["shard"] for one in facts["shards"]] == [0, 1, 2, 3, 4]
     assert sum(one["rows"] for one in facts["shards"]) == facts["rows"] == 2000
     assert facts["groups"] == [
-        {"replicas": 1, "holders": ["0-0"], "suspects": []},
-        {"replicas": 1, "holders": ["1-0"], "suspects": []},
+        {"shards": [0, 2, 4], "replicas": 1, "holders": ["0-0"], "suspects": []},
+        {"shards": [1, 3], "replicas": 1, "holders": ["1-0"], "suspects": []},
     ]
     served.replica(1, 0).dead = True
     held.search("wiki", costs=COSTS[0].tolist(), partial=True)

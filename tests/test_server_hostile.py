@@ -130,7 +130,7 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "codes/range", query(radius=1, timeout_ms=-1), 422, "timeout_ms"),
     ("POST", "codes/range", {"costs": [[0, 1]], "radius": 1}, 422, "costs"),
     ("POST", "codes/explain", query(k=101), 422, "k must be from 1 to 100"),
-    ("POST", "codes/explain", query(bins=0), 422, "bins must be"),
+    ("POST", "codes/explain", query(bins=-1), 422, "bins must be"),
     ("POST", "codes/explain", query(bins=10**7), 422, "bins must be"),
     ("POST", "codes/explain", query(timeout_ms=0), 422, "timeout_ms"),
     ("POST", "codes/explain", query(ids=[1] * 101), 422, "ids must be at most 100"),

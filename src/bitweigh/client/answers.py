@@ -57,6 +57,8 @@ class CollectionFacts(NamedTuple):
     kind: str
     items: int
     seq: int
+    cluster: bool = False
+    """Whether its rows are in shards elsewhere, and only read."""
 
 
 class Snapshot(NamedTuple):

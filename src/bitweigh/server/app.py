@@ -57,7 +57,7 @@ ROUTES = [
     RouteOf("GET", f"{_C}/items/{{id}}", item_routes.get_one, "read"),
     RouteOf("POST", f"{_C}/search", search_routes.search, "read", of_cluster=True),
     RouteOf("POST", f"{_C}/range", search_routes.range_search, "read", of_cluster=True),
-    RouteOf("POST", f"{_C}/explain", search_routes.explain, "read"),
+    RouteOf("POST", f"{_C}/explain", search_routes.explain, "read", of_cluster=True),
     RouteOf("POST", f"{_C}/import", item_routes.import_items, "write"),
     RouteOf("GET", "/v1/jobs", collection_routes.jobs, "read", False),
     RouteOf("GET", "/v1/jobs/{j}", collection_routes.job, "read", False),

@@ -32,6 +32,7 @@ from bitweigh.server.asking import (
     time_left,
 )
 from bitweigh.server.definition import Definition, check_name
+from bitweigh.server.explaining import AskedWhy, bits_of, found_hits
 from bitweigh.server.kinds import Contents, kind_of
 from bitweigh.server.problems import Problem
 
@@ -132,13 +133,15 @@ class ClusterCollection:
         }
         if isinstance(self._shards, Cluster):
             status = self._shards.status()
+            n_groups = len(status.holders)
             facts["groups"] = [
                 {
+                    "shards": list(range(number, len(version.shards), n_groups)),
                     "replicas": len(group),
                     "holders": [name for name, _ in group],
                     "suspects": [name for name, state in group if state == "suspect"],
                 }
-                for group in status.holders
+                for number, group in enumerate(status.holders)
             ]
             for name in ("queued", "answered", "batches", "hedges", "failovers", "second_rounds"):
                 facts[name] = getattr(status, name)
@@ -184,6 +187,31 @@ class ClusterCollection:
         engine_us = (time.perf_counter_ns() - start) // 1000
         hits = hits_of(found.distances.tolist(), found.ids.tolist(), False, None)
         return Found([hits], is_exact(contents, asked.query), _number(shards), engine_us)
+
+    def explained(self, asked: AskedWhy) -> dict[str, Any]:
+        """What the bits of its hits pay; no histogram, for which all distances would be sent."""
+        _refuse_payloads(asked)
+        return self._shards._by_one_version(lambda shards: self._explained(shards, asked))
+
+    def _explained(self, shards: AnyShards, asked: AskedWhy) -> dict[str, Any]:
+        contents = self.contents
+        costs = _costs_of(shards, contents, asked.query)
+        found = shards.search(costs, asked.k + 1, timeout=time_left(asked.deadline))
+        distances, ids = found_hits(asked, found)
+        where = "by their holders" if isinstance(shards, Cluster) else "in this process"
+        return {
+            "plan": {
+                "plan": "shards",
+                "reason": f"each of {len(self.version.shards)} shards is searched {where}, and "
+                "their nearest are merged",
+            },
+            "hits": hits_of(distances, ids, False, None),
+            "costs": np.ascontiguousarray(costs, np.float64),
+            "bits": bits_of(shards, costs, [*ids, *asked.others]),
+            "histogram": None,
+            "seq": _number(shards),
+            "exact": is_exact(contents, asked.query),
+        }
 
     def close(self) -> None:
         """End its threads, and disconnect from holders."""
@@ -313,7 +341,7 @@ def _costs_of(shards: AnyShards, contents: Contents, query: Prepared) -> NDArray
     return costs_of_code(code, query.weights, shards.n_bits, shards.bitorder)
 
 
-def _refuse_payloads(asked: Asked | AskedRange) -> None:
+def _refuse_payloads(asked: Asked | AskedRange | AskedWhy) -> None:
     if asked.condition is not None or asked.payload is not False:
         raise _has_no("payloads", "leave filter and payload out")
 

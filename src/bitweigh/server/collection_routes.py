@@ -93,7 +93,13 @@ async def list_collections(service: Service, call: Call) -> Reply:
     """``GET /v1/collections``: those that the key may read."""
     key = call.key
     listed = [
-        {"name": one.name, "kind": one.definition.kind, "items": one.count(), "seq": one.seq}
+        {
+            "name": one.name,
+            "kind": one.definition.kind,
+            "items": one.count(),
+            "seq": one.seq,
+            "cluster": isinstance(one, ClusterCollection),
+        }
         for one in service.searched()
         if key is None or key.allows("read", one.name)
     ]

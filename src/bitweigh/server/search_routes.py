@@ -5,22 +5,16 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bitweigh import Index
 from bitweigh.server.asking import (
     Asked,
     AskedRange,
     Prepared,
     as_id,
-    costs_of,
-    hits_of,
-    is_exact,
     prepared,
 )
 from bitweigh.server.calls import Call, Reply, json_reply
-from bitweigh.server.collection import Collection
+from bitweigh.server.clusters import ClusterCollection
+from bitweigh.server.explaining import AskedWhy, explained
 from bitweigh.server.payload_filters import condition_of
 from bitweigh.server.problems import Problem
 from bitweigh.server.schemas import ExplainRequest, Query, RangeRequest, SearchRequest
@@ -31,8 +25,6 @@ __all__ = ["explain", "range_search", "search"]
 
 _MAX_BINS = 1_000
 _MAX_EXPLAINED = 100
-# Rows up to which all distances are computed for a histogram.
-_MAX_HISTOGRAM_ROWS = 5_000_000
 
 
 async def search(service: Service, call: Call, collection: Searched) -> Reply:
@@ -181,7 +173,7 @@ async def range_search(service: Service, call: Call, collection: Searched) -> Re
     )
 
 
-async def explain(service: Service, call: Call, collection: Collection) -> Reply:
+async def explain(service: Service, call: Call, collection: Searched) -> Reply:
     """``POST /v1/collections/{c}/explain``."""
     limits = service.limits
     request = await call.json(ExplainRequest, limits.body_bytes, limits.slow_seconds)
@@ -189,8 +181,8 @@ async def explain(service: Service, call: Call, collection: Collection) -> Reply
         raise _wrong(
             f"k must be from 1 to {min(_MAX_EXPLAINED, limits.k)}, got {request.k}", "limit"
         )
-    if not 1 <= request.bins <= _MAX_BINS:
-        raise _wrong(f"bins must be from 1 to {_MAX_BINS}, got {request.bins}", "limit")
+    if not 0 <= request.bins <= _MAX_BINS:
+        raise _wrong(f"bins must be from 0 to {_MAX_BINS}, got {request.bins}", "limit")
     if request.ids is not None and len(request.ids) > _MAX_EXPLAINED:
         raise _wrong(f"ids must be at most {_MAX_EXPLAINED}, got {len(request.ids)}", "limit")
     others = [as_id(id_, "ids") for id_ in request.ids or []]
@@ -200,57 +192,17 @@ async def explain(service: Service, call: Call, collection: Collection) -> Reply
     condition = None if request.filter is None else condition_of(request.filter, limits)
     payload = chosen_payload(request.payload)
 
-    def run() -> dict[str, Any]:
-        with collection.pinned() as (reader, view):
-            costs, codes = costs_of(collection, view, query)
-            allowed = (
-                None
-                if condition is None
-                else collection.filters.of(reader, view.seq, condition, deadline)
-            )
-            timeout = max(1e-6, deadline - time.monotonic())
-            found = codes.search(costs, request.k, filter=allowed, timeout=timeout)
-            ids = [int(id_) for id_ in found.ids if id_ >= 0]
-            hits = hits_of(found.distances.tolist()[: len(ids)], ids, payload, reader.payloads(ids))
-            shown = list(dict.fromkeys([*ids, *others]))
-            pays = codes.contributions(costs, shown) if shown else np.zeros((0, codes.n_bits))
-            stored = codes.codes_of(shown) if shown else np.zeros((0, 1), np.uint8)
-            bits = np.unpackbits(stored, axis=1, count=codes.n_bits, bitorder=codes.bitorder)
-            return {
-                "plan": codes.explain(costs, request.k).as_dict(),
-                "hits": hits,
-                "costs": np.ascontiguousarray(costs, np.float64),
-                "bits": {
-                    str(id_): {"bits": "".join(map(str, row.tolist())), "pays": pay.tolist()}
-                    for id_, row, pay in zip(shown, bits, pays, strict=True)
-                },
-                "histogram": _histogram(codes, costs, request.bins, deadline),
-                "seq": view.seq,
-                "exact": is_exact(collection.contents, query),
-            }
-
-    answer = await service.in_thread(run)
+    asked = AskedWhy(query, request.k, others, request.bins, payload, condition, deadline)
+    if isinstance(collection, ClusterCollection):
+        answer = await service.in_thread(collection.explained, asked, pool=collection.pool)
+    else:
+        answer = await service.in_thread(explained, collection, asked)
     if call.ids_as_strings:
         for hit in answer["hits"]:
             hit["id"] = str(hit["id"])
     answer["complete"] = True
     answer["took_us"] = int(1e6 * (time.perf_counter() - call.started))
     return json_reply(answer)
-
-
-def _histogram(
-    codes: Index,
-    costs: NDArray[Any],
-    bins: int,
-    deadline: float,
-) -> dict[str, Any] | None:
-    """How many items are how far away, by weighted distance; None if there are too many."""
-    if not 0 < len(codes) <= _MAX_HISTOGRAM_ROWS:
-        return None
-    timeout = max(1e-6, deadline - time.monotonic())
-    distances = codes.range_search(costs, np.inf, timeout=timeout).distances
-    counts, edges = np.histogram(distances, bins)
-    return {"counts": counts.tolist(), "edges": edges.tolist()}
 
 
 def _wrong(detail: str, name: str = "invalid-value") -> Problem:

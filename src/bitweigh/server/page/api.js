@@ -4,10 +4,11 @@
 
 /**
  * @typedef {{id: string, distance: number, key?: string, payload?: Record<string, unknown>}} Hit
- * @typedef {{hits: Hit[], exact: boolean, took_us: number, engine_us: number, plan?: string}} Found
+ * @typedef {{hits: Hit[], exact: boolean, complete: boolean, took_us: number, engine_us: number, plan?: string}} Found
  * @typedef {{bits: string, pays: number[]}} Bits
  * @typedef {{plan: Record<string, any>, hits: Hit[], costs: [number, number][],
- *   bits: Record<string, Bits>, histogram: {counts: number[], edges: number[]} | null}} Explained
+ *   bits: Record<string, Bits>, histogram: {counts: number[], edges: number[]} | null,
+ *   exact: boolean}} Explained
  * @typedef {{method: string, path: string, body?: unknown, file?: string}} Request
  * @typedef {{id: string, state: string, rows: number, done: number, written: number,
  *   failed: number, errors: Record<string, unknown>[], detail: string, seconds: number}} Job
@@ -17,7 +18,10 @@ const KEY = "bitweigh-key";
 
 /** What the server refused, or that it did not answer (status 0). */
 export class Refused extends Error {
-  /** @param {number} status @param {string} detail */
+  /**
+   * @param {number} status
+   * @param {string} detail
+   */
   constructor(status, detail) {
     super(detail);
     this.status = status;
@@ -48,7 +52,11 @@ function headers() {
   return key.get() ? { authorization: `Bearer ${key.get()}` } : {};
 }
 
-/** @param {number} status @param {string} text @returns {Refused} */
+/**
+ * @param {number} status
+ * @param {string} text
+ * @returns {Refused}
+ */
 function refusal(status, text) {
   let detail = text.slice(0, 300);
   try {
@@ -69,7 +77,10 @@ function unreachable() {
 
 /**
  * The text of an answer; raises Refused.
- * @param {string} method @param {string} path @param {unknown} [body] @param {AbortSignal} [signal]
+ * @param {string} method
+ * @param {string} path
+ * @param {unknown} [body]
+ * @param {AbortSignal} [signal]
  */
 async function text(method, path, body, signal) {
   let response;
@@ -93,7 +104,9 @@ async function text(method, path, body, signal) {
 
 /**
  * The JSON of an answer, with ids as strings.
- * @param {Request} request @param {AbortSignal} [signal] @returns {Promise<any>}
+ * @param {Request} request
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
  */
 export async function ask({ method, path, body }, signal) {
   return JSON.parse(await text(method, withStringIds(path), body, signal));
@@ -113,7 +126,9 @@ export async function answers() {
 
 /**
  * Send a file; `progress` is called with the part that is sent, from 0 to 1.
- * @param {string} path @param {File} file @param {(part: number) => void} progress
+ * @param {string} path
+ * @param {File} file
+ * @param {(part: number) => void} progress
  * @returns {Promise<Job>}
  */
 export function upload(path, file, progress) {

@@ -1,130 +1,128 @@
 // @ts-check
 // The frame of the page: which view, collection and query; the key; whether the server answers.
-import { html, render, useEffect, useState } from "./vendor/standalone.module.js";
-import { answers, ask, key, listeners, ofCollection } from "./api.js";
-import { Browse } from "./browse.js";
-import { Health } from "./health.js";
-import { How } from "./how.js";
-import { Import } from "./import.js";
-import { Problem } from "./parts.js";
+import { html, render, useCallback, useEffect, useRef, useState } from "./vendor/standalone.module.js";
+import { addressOf, hitsOf, MAX_HITS, placeOf } from "./address.js";
+import { Problem, Waiting } from "./answer.js";
+import { answers, ask, key, listeners } from "./api.js";
+import { Begin } from "./begin.js";
+import { Create } from "./create.js";
+import { number } from "./format.js";
+import { Chips } from "./payload.js";
 import { queryOf } from "./query.js";
-import { Search } from "./search.js";
-import { Weights } from "./weights.js";
-import { Why } from "./why.js";
+import { Browse } from "./views/browse.js";
+import { Health } from "./views/health.js";
+import { How } from "./views/how.js";
+import { Import } from "./views/import.js";
+import { Search } from "./views/search.js";
+import { Weights } from "./views/weights.js";
+import { Why } from "./views/why.js";
 
-/** @typedef {import("./query.js").Query} Query */
+/**
+ * @typedef {import("./address.js").Place} Place
+ * @typedef {import("./requests.js").Listed} Listed
+ * @typedef {{embedder: boolean} & Record<string, unknown>} About
+ * @typedef {{title: string, view: any, asks?: boolean, filters?: boolean}} View
+ */
 
-/** @type {Record<string, {title: string, view: any, asks: boolean}>} */
+/** @type {Record<string, View>} */
 const VIEWS = {
-  search: { title: "Search", view: Search, asks: true },
-  why: { title: "Why", view: Why, asks: true },
-  weights: { title: "Weights", view: Weights, asks: true },
-  how: { title: "How", view: How, asks: true },
-  browse: { title: "Browse", view: Browse, asks: false },
-  import: { title: "Import", view: Import, asks: false },
-  health: { title: "Health", view: Health, asks: false },
+  search: { title: "Search", view: Search, asks: true, filters: true },
+  why: { title: "Why", view: Why, asks: true, filters: true },
+  weights: { title: "Weights", view: Weights, asks: true, filters: true },
+  how: { title: "How", view: How, asks: true, filters: true },
+  browse: { title: "Browse", view: Browse, filters: true },
+  import: { title: "Import", view: Import },
+  health: { title: "Health", view: Health },
 };
-const RETRY_MS = 1500;
-const MOST_HITS = 100;
+const RETRY_MS = 1000;
 
-/** What the address says: #view?c=collection&q=query&k=10. */
-function place() {
-  const [view, rest] = location.hash.slice(1).split("?", 2);
-  const query = new URLSearchParams(rest ?? "");
-  return {
-    view: VIEWS[view] ? view : "search",
-    collection: query.get("c") ?? "",
-    typed: query.get("q") ?? "",
-    k: Math.min(MOST_HITS, Math.max(1, Number(query.get("k")) || 10)),
-  };
-}
-
-/** @typedef {ReturnType<typeof place>} Place */
-
-/** @param {Place} at */
-function address({ view, collection, typed, k }) {
-  return `#${view}?${new URLSearchParams({ c: collection, q: typed, k: String(k) })}`;
-}
+const placeNow = () => {
+  const place = placeOf(location.hash);
+  return VIEWS[place.view] ? place : { ...place, view: "search" };
+};
 
 /** @param {{wrong: boolean, done: () => void}} props */
 function KeyForm({ wrong, done }) {
   const [typed, setTyped] = useState("");
-  return html`<form class="key-form" onSubmit=${(/** @type {any} */ event) => {
+  return html`<form class="card key-form" onSubmit=${(/** @type {any} */ event) => {
     event.preventDefault();
     key.set(typed.trim());
     done();
-  }}><h2>A key is needed</h2>
-    <p>The operator of this server has keys. This tab remembers yours until it is closed.</p>
-    ${wrong && html`<${Problem} error="The server does not know this key." />`}
-    <p class="row"><label>Key <input type="password" autocomplete="off" autofocus value=${typed}
+  }}><h2>This server asks for a key</h2>
+    <p>Its operator makes one with <code>bitweigh serve keys add</code>. This tab remembers yours until it is closed.</p>
+    <${Problem} error=${wrong ? "The server does not know this key." : ""} />
+    <p class="row"><label class="grow">Key <input type="password" autocomplete="off" autofocus value=${typed}
       onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} /></label>
     <button class="main" disabled=${!typed.trim()}>Use it</button></p></form>`;
 }
 
-/** @param {{at: Place, embedder: boolean, go: (change: Partial<Place>) => void, error: string}} props */
-function Box({ at, embedder, go, error }) {
-  const [typed, setTyped] = useState(at.typed);
-  const [k, setK] = useState(String(at.k));
-  useEffect(() => setTyped(at.typed), [at.typed]);
-  return html`<form role="search" onSubmit=${(/** @type {any} */ event) => {
+/** @param {{place: Place, embedder: boolean, go: (change: Partial<Place>) => void, error: string}} props */
+function Box({ place, embedder, go, error }) {
+  const [typed, setTyped] = useState(place.typed);
+  const [k, setK] = useState(String(place.k));
+  useEffect(() => setTyped(place.typed), [place.typed]);
+  useEffect(() => setK(String(place.k)), [place.k]);
+  return html`<form class="box" role="search" onSubmit=${(/** @type {any} */ event) => {
     event.preventDefault();
-    go({ typed, k: Math.min(MOST_HITS, Math.max(1, Number(k) || 10)) });
-  }}><div class="row box"><label class="grow"><span class="said">What to look for</span>
-      <input type="search" dir="auto" value=${typed} placeholder=${embedder ? "text, #id or [0.5, -1.2, …]" : "#id or [0.5, -1.2, …]"}
+    go({ typed, k: hitsOf(k) });
+  }}><label class="grow"><span class="said">What to look for</span>
+      <input type="search" dir="auto" value=${typed} placeholder=${`${embedder ? "text, " : ""}#id or [0.5, -1.2, …]`}
         onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} /></label>
-    <label>k <input type="number" min="1" max=${MOST_HITS} value=${k}
+    <label class="hits-wanted">Hits <input type="number" min="1" max=${MAX_HITS} value=${k}
       onInput=${(/** @type {any} */ event) => setK(event.target.value)} /></label>
-    <button class="main">Search</button></div><${Problem} error=${error} /></form>`;
+    <button class="main">Search</button></form><${Problem} error=${error} />`;
 }
 
-/** Where to begin, while nothing is asked. @param {{collection: string, again: number, more: (id: string) => void}} props */
-function Begin({ collection, again, more }) {
-  const [first, setFirst] = useState(/** @type {string | null} */ (null));
-  useEffect(() => {
-    ask({ method: "GET", path: `${ofCollection(collection)}/items?limit=1` }).then(
-      ({ items }) => setFirst(items[0]?.id ?? null),
-      () => {},
-    );
-  }, [collection, again]);
-  if (first === null) return null;
-  return html`<p>Type what to look for, or start from an item:
-    ${" "}<button type="button" onClick=${() => more(first)}>More like #${first}</button></p>`;
-}
-
-/** @param {{at: Place, names: string[], go: (change: Partial<Place>) => void}} props */
-function Header({ at, names, go }) {
-  return html`<header><h1>bitweigh</h1>
-    ${names.length > 0 && html`<label>Collection <select value=${at.collection}
-      onChange=${(/** @type {any} */ event) => go({ collection: event.target.value, typed: "" })}>
-      ${names.map((name) => html`<option value=${name}>${name}</option>`)}</select></label>`}
+/** @param {{place: Place, collections: Listed[], go: (change: Partial<Place>) => void}} props */
+function Header({ place, collections, go }) {
+  return html`<header><div class="brand"><img src="/page/icon.svg" alt="" width="26" height="26" /><h1>bitweigh</h1></div>
+    <div class="row aside">${collections.length > 0 && html`<label><span class="said">Collection</span><select
+      onChange=${(/** @type {any} */ event) => go({ collection: event.target.value, typed: "", filter: {} })}>
+      ${collections.map(({ name, items }) => html`<option key=${name} value=${name} selected=${name === place.collection}>
+        ${name} (${number(items)})</option>`)}</select></label>`}
     ${key.get() && html`<button type="button" class="small" onClick=${() => {
       key.forget();
       location.reload();
-    }}>Forget the key</button>`}
+    }}>Forget the key</button>`}</div>
     <nav aria-label="Views">${Object.entries(VIEWS).map(
-      ([view, { title }]) => html`<a key=${view} href=${address({ ...at, view })}
-        aria-current=${view === at.view ? "page" : undefined}>${title}</a>`,
+      ([view, { title }]) => html`<a key=${view} href=${addressOf({ ...place, view })}
+        aria-current=${view === place.view ? "page" : undefined}>${title}</a>`,
     )}</nav></header>`;
 }
 
+/**
+ * The server's collections, asked for again after changes.
+ * @param {number} again
+ */
+function useServer(again) {
+  const [server, setServer] = useState({ about: /** @type {About | null} */ (null), collections: /** @type {Listed[]} */ ([]) });
+  const look = useCallback(
+    () =>
+      Promise.all([ask({ method: "GET", path: "/v1" }), ask({ method: "GET", path: "/v1/collections" })]).then(
+        ([about, { collections }]) => setServer({ about, collections }),
+        () => {},
+      ),
+    [],
+  );
+  useEffect(() => {
+    look();
+  }, [again]);
+  return { ...server, look };
+}
+
 function App() {
-  const [at, setAt] = useState(place);
-  const [server, setServer] = useState({ about: /** @type {any} */ (null), names: /** @type {string[]} */ ([]) });
+  const [at, setAt] = useState(placeNow);
   const [needsKey, setNeedsKey] = useState(false);
   const [gone, setGone] = useState(false);
   const [again, setAgain] = useState(0);
+  const { about, collections, look } = useServer(again);
+  const main = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
     listeners.refused = (error) => (error.status === 401 ? setNeedsKey(true) : setGone(true));
-    const moved = () => setAt(place());
+    const moved = () => setAt(placeNow());
     addEventListener("hashchange", moved);
     return () => removeEventListener("hashchange", moved);
   }, []);
-  useEffect(() => {
-    Promise.all([ask({ method: "GET", path: "/v1" }), ask({ method: "GET", path: "/v1/collections" })]).then(
-      ([about, { collections }]) => setServer({ about, names: collections.map((/** @type {any} */ one) => one.name) }),
-      () => {},
-    );
-  }, [again]);
   useEffect(() => {
     if (!gone) return undefined;
     const timer = setInterval(async () => {
@@ -134,47 +132,59 @@ function App() {
     }, RETRY_MS);
     return () => clearInterval(timer);
   }, [gone]);
-  const { about, names } = server;
-  const collection = names.includes(at.collection) ? at.collection : (names[0] ?? "");
-  const here = { ...at, collection };
+  const { view: View, asks, filters, title } = VIEWS[at.view];
+  useEffect(() => {
+    document.title = `${at.typed && asks ? `${at.typed} · ` : ""}${title} · bitweigh`;
+  }, [title, at.typed, asks]);
+
+  const listed = collections.find(({ name }) => name === at.collection) ?? collections[0];
+  const place = { ...at, collection: listed?.name ?? "", filter: listed?.cluster ? {} : at.filter };
   /** @param {Partial<Place>} change */
   const go = (change) => {
-    location.hash = address({ ...here, ...change });
+    location.hash = addressOf({ ...place, ...change });
   };
-  /** @param {string} id */
-  const more = (id) => go({ view: "search", typed: `#${id}` });
-  const { view: View, asks, title } = VIEWS[at.view];
-  useEffect(() => {
-    document.title = `${title} · bitweigh`;
-  }, [title]);
-  let query = /** @type {Query | null} */ (null);
-  let wrong = "";
-  if (at.typed && about) {
-    try {
-      query = queryOf(at.typed, about.embedder);
-    } catch (error) {
-      wrong = /** @type {Error} */ (error).message;
-    }
-  }
+  const query = about && queryAndError(place.typed, about.embedder);
+  const props = {
+    place, listed, query: query?.query ?? null, again, go, looked: look,
+    more: (/** @type {string} */ id) => go({ view: "search", typed: `#${id}` }),
+    choose: (/** @type {string} */ name, /** @type {any} */ value) => go({ filter: { ...place.filter, [name]: value } }),
+  };
+  const created = async (/** @type {string} */ name) => {
+    await look();
+    go({ view: "import", collection: name });
+  };
   return html`<a class="skip" href="#main" onClick=${(/** @type {any} */ event) => {
       event.preventDefault();
-      document.getElementById("main")?.focus();
+      main.current?.focus();
     }}>To the content</a>
-    <${Header} at=${here} names=${names} go=${go} />
-    <main id="main" tabindex="-1">
+    <${Header} place=${place} collections=${collections} go=${go} />
+    <main ref=${main} tabindex="-1">
       <div role="status">${gone && html`<p class="problem">The server does not answer. This page tries again until it does.</p>`}</div>
-      ${needsKey
-        ? html`<${KeyForm} wrong=${key.get() !== ""} done=${() => {
-            setNeedsKey(false);
-            setAgain(again + 1);
-          }} />`
-        : about && !names.length
-          ? html`<p>This server has no collections yet: <code>PUT /v1/collections/NAME</code> creates one.</p>`
-          : about && html`${asks && html`<${Box} at=${here} embedder=${about.embedder} go=${go} error=${wrong} />`}
-            ${asks && !at.typed && html`<${Begin} collection=${collection} again=${again} more=${more} />`}
-            <${View} key=${`${at.view} ${collection}`} collection=${collection} query=${query} k=${at.k} again=${again}
-              more=${more} />`}
+      ${needsKey && html`<${KeyForm} wrong=${key.get() !== ""} done=${() => {
+        setNeedsKey(false);
+        setAgain(again + 1);
+      }} />`}
+      ${!needsKey && !about && html`<${Waiting} busy=${!gone} />`}
+      ${!needsKey && about && !listed && html`<p>This server has no collections yet.</p><${Create} done=${created} />`}
+      ${!needsKey && about && listed && html`
+        ${asks && html`<${Box} place=${place} embedder=${about.embedder} go=${go} error=${query?.error ?? ""} />`}
+        ${filters && html`<${Chips} filter=${place.filter} change=${(/** @type {any} */ filter) => go({ filter })} />`}
+        ${asks && !place.typed && html`<${Begin} key=${listed.name} ...${props} embedder=${about.embedder} />`}
+        <${View} key=${`${at.view} ${listed.name}`} ...${props} />`}
     </main>`;
+}
+
+/**
+ * @param {string} typed
+ * @param {boolean} embedder
+ */
+function queryAndError(typed, embedder) {
+  if (!typed) return { query: null, error: "" };
+  try {
+    return { query: queryOf(typed, embedder), error: "" };
+  } catch (wrong) {
+    return { query: null, error: /** @type {Error} */ (wrong).message };
+  }
 }
 
 const root = /** @type {Element} */ (document.getElementById("app"));

@@ -1,11 +1,13 @@
 // @ts-check
-// Names of the columns of a parquet file, read from its footer: Thrift's compact protocol, as far
-// as a list of columns needs it.
+// The columns of a parquet file and how many rows it has, read from its footer: Thrift's compact
+// protocol, as far as that needs it.
 
-const MOST_FOOTER = 16 << 20;
+const MAX_FOOTER = 16 << 20;
 const STOP = 0;
 const [TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT] = [1, 2, 3, 7, 8, 9, 10, 11, 12];
-const MOST_DEPTH = 32;
+const MAX_DEPTH = 32;
+const TYPES = ["bool", "int32", "int64", "int96", "float", "double", "binary", "fixed binary"];
+const CONVERTED_TEXT = 0;
 
 class Reader {
   /** @param {Uint8Array} bytes */
@@ -50,9 +52,13 @@ class Reader {
     return [head >> 4 === 15 ? this.varint() : head >> 4, head & 15];
   }
 
-  /** Pass over a value. @param {number} type @param {number} [depth] */
+  /**
+   * Pass over a value.
+   * @param {number} type
+   * @param {number} [depth]
+   */
   skip(type, depth = 0) {
-    if (depth > MOST_DEPTH) throw new Error("the footer is nested too deeply");
+    if (depth > MAX_DEPTH) throw new Error("the footer is nested too deeply");
     if (type === TRUE || type === FALSE) return;
     if (type === BYTE) this.byte();
     else if (type === DOUBLE) this.at += 8;
@@ -67,7 +73,10 @@ class Reader {
     if (this.at > this.bytes.length) throw new Error("the footer ends early");
   }
 
-  /** Call `read` for each field of a struct; it must read or skip the value. @param {(id: number, type: number) => void} read */
+  /**
+   * Call `read` for each field of a struct; it must read or skip the value.
+   * @param {(id: number, type: number) => void} read
+   */
   fields(read) {
     for (let id = 0; ; ) {
       const head = this.byte();
@@ -78,50 +87,87 @@ class Reader {
   }
 }
 
-/** @param {Uint8Array} footer a FileMetaData @returns {string[]} */
-export function columnsOf(footer) {
-  const reader = new Reader(footer);
-  /** @type {{name: string, children: number}[]} */
-  const schema = [];
-  reader.fields((id, type) => {
-    if (id !== 2 || type !== LIST) return reader.skip(type);
-    const [count] = reader.listHead();
-    for (let left = count; left > 0; left--) {
-      const element = { name: "", children: 0 };
-      reader.fields((field, of) => {
-        if (field === 4 && of === BINARY) element.name = reader.text();
-        else if (field === 5) element.children = reader.zigzag();
-        else reader.skip(of);
-      });
-      schema.push(element);
-    }
-    return undefined;
+/**
+ * A node of the schema: a column, or a part of a nested one.
+ * @typedef {{name: string, type: number, children: number, isText: boolean}} Element
+ * @typedef {{name: string, type: string}} Column
+ */
+
+/**
+ * @param {Reader} reader
+ * @returns {Element}
+ */
+function elementOf(reader) {
+  const element = { name: "", type: -1, children: 0, isText: false };
+  reader.fields((field, of) => {
+    if (field === 4 && of === BINARY) element.name = reader.text();
+    else if (field === 1) element.type = reader.zigzag();
+    else if (field === 5) element.children = reader.zigzag();
+    else if (field === 6) element.isText = reader.zigzag() === CONVERTED_TEXT;
+    else reader.skip(of);
   });
-  // The schema is a tree in depth-first order below a root; columns are the root's children.
-  const names = [];
-  let at = 1;
-  /** @returns {void} */
-  const pass = () => {
-    const { children } = schema[at++] ?? { children: 0 };
-    for (let left = children; left > 0 && at < schema.length; left--) pass();
-  };
-  while (at < schema.length) {
-    names.push(schema[at].name);
-    pass();
-  }
-  return names;
+  return element;
 }
 
-/** The columns of a file; raises Error if it is no parquet file. @param {File} file */
-export async function columnsOfFile(file) {
+/**
+ * Columns are the root's children in a tree that is stored depth first.
+ * @param {Element[]} schema
+ * @returns {Column[]}
+ */
+function columnsIn(schema) {
+  const columns = [];
+  let at = 1;
+  /** @returns {string} the type of the first leaf */
+  const leaf = () => {
+    const { children, type, isText } = schema[at++] ?? { children: 0, type: -1, isText: false };
+    let found = isText ? "text" : (TYPES[type] ?? "");
+    for (let left = children; left > 0 && at < schema.length; left--) {
+      const below = leaf();
+      found ||= below;
+    }
+    return found;
+  };
+  while (at < schema.length) {
+    const { name, children } = schema[at];
+    const type = leaf();
+    columns.push({ name, type: children ? `list of ${type}` : type });
+  }
+  return columns;
+}
+
+/**
+ * @param {Uint8Array} footer a FileMetaData
+ * @returns {{columns: Column[], rows: number}}
+ */
+export function schemaOf(footer) {
+  const reader = new Reader(footer);
+  /** @type {Element[]} */
+  const schema = [];
+  let rows = 0;
+  reader.fields((id, type) => {
+    if (id === 3) rows = reader.zigzag();
+    else if (id !== 2 || type !== LIST) reader.skip(type);
+    else {
+      const [count] = reader.listHead();
+      for (let left = count; left > 0; left--) schema.push(elementOf(reader));
+    }
+  });
+  return { columns: columnsIn(schema), rows };
+}
+
+/**
+ * Columns and rows of a file; raises Error if it is no parquet file.
+ * @param {File} file
+ */
+export async function schemaOfFile(file) {
   const tail = new Uint8Array(await file.slice(-8).arrayBuffer());
   const magic = new TextDecoder().decode(tail.subarray(4));
   if (tail.length < 8 || magic !== "PAR1") throw new Error(`${file.name} is not a parquet file.`);
   const length = new DataView(tail.buffer).getUint32(0, true);
-  if (length > MOST_FOOTER || length + 8 > file.size)
+  if (length > MAX_FOOTER || length + 8 > file.size)
     throw new Error(`${file.name} is damaged: its footer does not fit.`);
   try {
-    return columnsOf(new Uint8Array(await file.slice(-8 - length, -8).arrayBuffer()));
+    return schemaOf(new Uint8Array(await file.slice(-8 - length, -8).arrayBuffer()));
   } catch (error) {
     throw new Error(`${file.name} is damaged: ${/** @type {Error} */ (error).message}.`);
   }

@@ -1,0 +1,107 @@
+"""What a search of a collection does, and what each bit of its hits pays.
+
+The hits are those of a search by code for the same query: an item that is asked for by its id is
+none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bitweigh import Filter, Index, SearchResult
+from bitweigh.server.asking import Prepared, costs_of, hits_of, is_exact, time_left
+from bitweigh.server.collection import Collection
+from bitweigh.server.payload_filters import Condition
+from bitweigh.typing import BitOrder, Codes
+
+__all__ = ["AskedWhy", "bits_of", "explained", "found_hits"]
+
+# Rows up to which all distances are computed for a histogram.
+_MAX_HISTOGRAM_ROWS = 5_000_000
+
+
+class AskedWhy(NamedTuple):
+    """A query to explain."""
+
+    query: Prepared
+    k: int
+    others: Sequence[int]
+    """Items to explain beside the hits."""
+    bins: int
+    """Of the histogram; 0 for none."""
+    payload: bool | tuple[str, ...]
+    condition: Condition | None
+    deadline: float
+
+
+class _Codes(Protocol):
+    """An index of codes, or shards of one."""
+
+    @property
+    def n_bits(self) -> int: ...
+    @property
+    def bitorder(self) -> BitOrder: ...
+    def codes_of(self, ids: ArrayLike) -> Codes: ...
+
+
+def explained(collection: Collection, asked: AskedWhy) -> dict[str, Any]:
+    """The answer for a collection, all of it of one state."""
+    with collection.pinned() as (reader, view):
+        costs, codes = costs_of(collection, view, asked.query)
+        allowed = (
+            None
+            if asked.condition is None
+            else collection.filters.of(reader, view.seq, asked.condition, asked.deadline)
+        )
+        timeout = time_left(asked.deadline)
+        found = codes.search(costs, asked.k + 1, filter=allowed, timeout=timeout)
+        distances, ids = found_hits(asked, found)
+        return {
+            "plan": codes.explain(costs, asked.k).as_dict(),
+            "hits": hits_of(distances, ids, asked.payload, reader.payloads(ids)),
+            "costs": np.ascontiguousarray(costs, np.float64),
+            "bits": bits_of(codes, costs, [*ids, *asked.others]),
+            "histogram": _histogram(codes, costs, allowed, asked),
+            "seq": view.seq,
+            "exact": is_exact(collection.contents, asked.query),
+        }
+
+
+def found_hits(asked: AskedWhy, found: SearchResult) -> tuple[list[float], list[int]]:
+    """Distances and ids of the k nearest of k + 1, of which one may be the item asked for."""
+    kept = found.ids >= 0
+    if asked.query.form == "id":
+        kept &= found.ids != asked.query.value
+    return found.distances[kept].tolist()[: asked.k], found.ids[kept].tolist()[: asked.k]
+
+
+def bits_of(codes: _Codes, costs: NDArray[Any], ids: Sequence[int]) -> dict[str, dict[str, Any]]:
+    """The bits of items and what each pays; KeyError for an id that is not there."""
+    ids = list(dict.fromkeys(ids))
+    if not ids:
+        return {}
+    packed = codes.codes_of(ids)
+    rows = np.unpackbits(packed, axis=1, count=codes.n_bits, bitorder=codes.bitorder)
+    pays = np.where(rows, costs[:, 1], costs[:, 0]).astype(np.float64)
+    return {
+        str(id_): {"bits": "".join(map(str, row.tolist())), "pays": paid.tolist()}
+        for id_, row, paid in zip(ids, rows, pays, strict=True)
+    }
+
+
+def _histogram(
+    codes: Index, costs: NDArray[Any], allowed: Filter | None, asked: AskedWhy
+) -> dict[str, Any] | None:
+    """How many items are how far away; None if nobody asks, or there are none or too many."""
+    if not asked.bins or len(codes) > _MAX_HISTOGRAM_ROWS:
+        return None
+    timeout = time_left(asked.deadline)
+    distances = codes.range_search(costs, np.inf, filter=allowed, timeout=timeout).distances
+    if not distances.size:
+        return None
+    counts, edges = np.histogram(distances, asked.bins)
+    return {"counts": counts.tolist(), "edges": edges.tolist()}

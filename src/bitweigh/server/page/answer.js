@@ -1,0 +1,73 @@
+// @ts-check
+// Answers of the server as the state of a view: the newest one, waiting, and what went wrong.
+import { html, useEffect, useRef, useState } from "./vendor/standalone.module.js";
+import { ask } from "./api.js";
+
+/** @typedef {import("./api.js").Request} Request */
+
+const NOTHING = { answer: /** @type {any} */ (null), error: "", busy: false, asked: /** @type {string | null} */ (null) };
+
+/**
+ * The answer to a request, asked again when the request or `again` changes. The answer before
+ * stays until the new one is there. One request is under way at a time: while somebody drags a bar,
+ * answers come as fast as the server gives them, and the last one always comes.
+ * @param {Request | null} request
+ * @param {unknown} again
+ * @returns {{answer: any, error: string, busy: boolean, fresh: boolean}} `fresh` says that the
+ *   answer is to this request, and not to the one before
+ */
+export function useAnswer(request, again) {
+  const [state, setState] = useState(NOTHING);
+  const asked = request && JSON.stringify(request);
+  const asking = useRef({ busy: false, ended: false, wanted: /** @type {Request | null} */ (null) });
+  useEffect(() => {
+    const now = asking.current;
+    now.ended = false;
+    return () => {
+      now.ended = true;
+    };
+  }, []);
+  useEffect(() => {
+    const now = asking.current;
+    now.wanted = request;
+    if (!request) {
+      setState(NOTHING);
+      return;
+    }
+    setState((old) => ({ ...old, busy: true }));
+    if (!now.busy) askWanted();
+  }, [asked, again]);
+
+  const askWanted = async () => {
+    const now = asking.current;
+    const sent = now.wanted;
+    if (!sent || now.ended) return;
+    now.busy = true;
+    let found = { answer: /** @type {any} */ (null), error: "" };
+    try {
+      found.answer = await ask(sent);
+    } catch (refused) {
+      found.error = /** @type {Error} */ (refused).message;
+    }
+    now.busy = false;
+    if (now.ended || !now.wanted) return;
+    const isNewest = now.wanted === sent;
+    setState({ ...found, busy: !isNewest, asked: JSON.stringify(sent) });
+    if (!isNewest) askWanted();
+  };
+  return { ...state, fresh: state.asked === asked };
+}
+
+/** @param {{error: string}} props */
+export const Problem = ({ error }) =>
+  error ? html`<p class="problem" role="alert" dir="auto">${error}</p>` : null;
+
+/**
+ * What stands where an answer will be; it appears only if that takes a moment.
+ * @param {{busy: boolean, rows?: number}} props
+ */
+export const Waiting = ({ busy, rows = 4 }) =>
+  busy
+    ? html`<div class="waiting"><p class="said" role="status">Waiting for the server</p>
+        ${Array.from({ length: rows }, () => html`<div class="card ghost"></div>`)}</div>`
+    : null;

@@ -1,0 +1,27 @@
+// @ts-check
+// Where to begin while nothing is asked: items to start from, or how to get some.
+import { html } from "./vendor/standalone.module.js";
+import { addressOf } from "./address.js";
+import { useAnswer } from "./answer.js";
+import { ofCollection } from "./api.js";
+import { titleOf } from "./payload.js";
+
+const OFFERED = 6;
+
+/** @param {import("./requests.js").ViewProps & {embedder: boolean}} props */
+export function Begin({ place, listed, again, more, embedder }) {
+  const path = `${ofCollection(listed.name)}/items?limit=${OFFERED}`;
+  const { answer, busy } = useAnswer(listed.cluster ? null : { method: "GET", path }, again);
+  const items = /** @type {import("./payload.js").Item[]} */ (answer?.items ?? []);
+  if (busy) return null;
+  if (!listed.cluster && !items.length)
+    return html`<p class="empty">This collection has no items yet.
+      ${" "}<a href=${addressOf({ ...place, view: "import" })}>Import a parquet file</a>.</p>`;
+  return html`<div class="empty"><p>${embedder ? "Type what to look for, in words" : "Type the id of an item, as in #17, or paste a vector"}${items.length
+      ? ", or start from an item:" : "."}</p>
+    <p class="row">${items.map(
+      (item) => html`<button type="button" class="chip" key=${item.id} onClick=${() => more(item.id)}
+        aria-label=${`More like #${item.id} ${titleOf(item)}`}>
+        <bdi class="clipped">${titleOf(item) || `#${item.id}`}</bdi></button>`,
+    )}</p></div>`;
+}

@@ -1,0 +1,23 @@
+// @ts-check
+// Facts as short lists, and amounts as bars beside their text.
+import { html } from "./vendor/standalone.module.js";
+
+/** @param {{facts: [string, any][]}} props */
+export const Facts = ({ facts }) =>
+  html`<dl class="facts">${facts.map(
+    ([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`,
+  )}</dl>`;
+
+/**
+ * Amounts with bars as long as their part of the largest. The text says it all; bars only show it.
+ * @typedef {{name: string, amount: number, text: any, kind?: string}} Amount
+ * @param {{amounts: Amount[], label: string}} props
+ */
+export function Amounts({ amounts, label }) {
+  const most = Math.max(...amounts.map((one) => one.amount), Number.MIN_VALUE);
+  return html`<dl class="amounts" aria-label=${label}>${amounts.map(
+    ({ name, amount, text, kind }) => html`<div key=${name}><dt>${name}</dt><dd>${text}</dd>
+      <dd class="track" aria-hidden="true"><span class=${`fill ${kind ?? ""}`}
+        style=${{ width: `${Math.max(amount > 0 ? 0.4 : 0, (100 * amount) / most)}%` }}></span></dd></div>`,
+  )}</dl>`;
+}

@@ -1,0 +1,129 @@
+// @ts-check
+// The distances of all items as a histogram, with the last hit marked; drawn by uPlot.
+import { html, useEffect, useRef, useState } from "./vendor/standalone.module.js";
+import { distance, number, percent } from "./format.js";
+
+const HEIGHT = 260;
+const DARK = "(prefers-color-scheme: dark)";
+
+/** The library is a classic script and so a global. */
+const library = () => /** @type {any} */ (window).uPlot;
+
+/**
+ * A colour of the style sheet.
+ * @param {string} name of a custom property
+ */
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/**
+ * A vertical line, and what it says beside it.
+ * @param {number} value on the x axis
+ * @param {string} text
+ */
+const marker = (value, text) => (/** @type {any} */ { ctx, bbox, valToPos }) => {
+  const x = Math.round(valToPos(value, "x", true));
+  const ratio = devicePixelRatio;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = colour("--pays");
+  ctx.lineWidth = 2 * ratio;
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.font = `${13 * ratio}px system-ui, sans-serif`;
+  const right = x + ctx.measureText(text).width + 12 * ratio < bbox.left + bbox.width;
+  ctx.textAlign = right ? "left" : "right";
+  ctx.fillText(text, x + (right ? 7 : -7) * ratio, bbox.top + 14 * ratio);
+  ctx.restore();
+};
+
+/**
+ * @param {{counts: number[], edges: number[], kth: number, log: boolean, width: number}} given
+ */
+function optionsOf({ counts, edges, kth, log, width }) {
+  const UPlot = library();
+  const axis = {
+    stroke: colour("--quiet"),
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { stroke: colour("--line"), width: 1 },
+    font: "12px system-ui, sans-serif",
+  };
+  // Of a logarithmic axis only the powers of ten have lines and numbers.
+  const marked = (/** @type {any} */ _, /** @type {number[]} */ ticks) =>
+    ticks.map((tick) => (log && Math.log10(tick) % 1 !== 0 ? null : tick));
+  const first = edges[0];
+  const last = edges[edges.length - 1];
+  return {
+    width,
+    height: HEIGHT,
+    cursor: { show: false },
+    legend: { show: false },
+    padding: [8, 8, 0, 0],
+    scales: {
+      x: { time: false, range: [first, last > first ? last : first + 1] },
+      y: log ? { distr: 3, range: [0.5, Math.max(...counts, 1) * 1.5] } : { range: [0, Math.max(...counts, 1) * 1.08] },
+    },
+    axes: [
+      { ...axis, size: 36 },
+      {
+        ...axis,
+        size: 64,
+        filter: marked,
+        grid: { ...axis.grid, filter: marked },
+        ticks: { ...axis.ticks, filter: marked },
+        values: (/** @type {any} */ _, /** @type {(number | null)[]} */ ticks) =>
+          ticks.map((tick) => (tick === null ? "" : number(tick))),
+      },
+    ],
+    series: [
+      {},
+      {
+        fill: colour("--accent"),
+        stroke: colour("--accent"),
+        width: 0,
+        points: { show: false },
+        paths: UPlot.paths.bars({ size: [0.94, 100], align: 0 }),
+      },
+    ],
+    hooks: { draw: [marker(kth, "the last hit")] },
+  };
+}
+
+/** @param {{counts: number[], edges: number[], kth: number}} props */
+export function Histogram({ counts, edges, kth }) {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  // Hits are few beside all items: without a logarithm nothing is to be seen of them.
+  const [log, setLog] = useState(true);
+  const all = counts.reduce((sum, count) => sum + count, 0);
+  const last = edges[edges.length - 1];
+  useEffect(() => {
+    const element = /** @type {HTMLElement} */ (box.current);
+    const middles = counts.map((_, place) => (edges[place] + edges[place + 1]) / 2);
+    const shown = counts.map((count) => (log && count === 0 ? null : count));
+    /** @type {any} */
+    let plot = null;
+    const draw = () => {
+      plot?.destroy();
+      plot = new (library())(
+        optionsOf({ counts, edges, kth, log, width: element.clientWidth }),
+        [middles, shown],
+        element,
+      );
+    };
+    draw();
+    const dark = matchMedia(DARK);
+    const resized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
+    dark.addEventListener("change", draw);
+    resized.observe(element);
+    return () => {
+      dark.removeEventListener("change", draw);
+      resized.disconnect();
+      plot.destroy();
+    };
+  }, [counts, edges, kth, log]);
+  const words = `How many items are how far away: ${number(all)} between ${distance(edges[0])} and ${distance(last)}, the last hit at ${distance(kth)}`;
+  return html`<figure class="card"><div ref=${box} class="plot" role="img" aria-label=${words}></div>
+    <figcaption class="toolbar"><span class="line">${number(all)} items by their distance, from ${distance(edges[0])} to ${distance(last)}.
+      ${" "}The last hit is at ${distance(kth)}${last > edges[0] ? `, ${percent((kth - edges[0]) / (last - edges[0]))} of the way` : ""}.</span>
+      <label class="check"><input type="checkbox" checked=${log} onChange=${() => setLog(!log)} /> Logarithmic</label></figcaption></figure>`;
+}

@@ -1,0 +1,33 @@
+// @ts-check
+// One item on the page: its rank, title, id, distance and payload, and where to go from it.
+import { html } from "./vendor/standalone.module.js";
+import { distance } from "./format.js";
+import { Payload, titleField, titleOf } from "./payload.js";
+
+/**
+ * @typedef {import("./payload.js").Item & {distance?: number}} Shown
+ * @typedef {{item: Shown, rank?: number, mark?: any, more?: (id: string) => void,
+ *   choose?: import("./payload.js").Choose, brief?: boolean, children?: any}} HitProps
+ */
+
+/**
+ * Children stand below the payload; `brief` leaves the payload out.
+ * @param {HitProps} props
+ */
+export function Hit({ item, rank, mark, more, choose, brief, children }) {
+  const field = titleField(item.payload);
+  return html`<li class="card hit">
+    <div class="hit-head">
+      ${rank !== undefined && html`<span class="rank">${rank}</span>`}
+      <strong class=${`title ${brief ? "clipped" : ""}`} dir="auto">${titleOf(item)}</strong>
+      <span class="id">#${item.id}</span>
+      ${item.key !== undefined && field !== null && html`<span class="quiet" dir="auto">${item.key}</span>`}
+      ${mark}
+      ${more && html`<button type="button" class="small more" aria-label=${`More like #${item.id}`}
+        onClick=${() => more(item.id)}>More like this</button>`}
+      ${item.distance !== undefined && html`<span class="distance"><span class="said">distance </span>
+        ${distance(item.distance)}</span>`}
+    </div>
+    ${!brief && html`<${Payload} payload=${item.payload} without=${field} choose=${choose} />`}
+    ${children}</li>`;
+}

@@ -1,0 +1,183 @@
+// @ts-check
+// The requests of a view as people would send them themselves: by curl, and in Python.
+import { html, useState } from "./vendor/standalone.module.js";
+import { key } from "./api.js";
+
+/** @typedef {import("./api.js").Request} Request */
+
+const PARQUET = "application/vnd.apache.parquet";
+
+/**
+ * A value in Python's notation.
+ * @param {any} value
+ * @returns {string}
+ */
+function python(value) {
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
+  if (typeof value === "object")
+    return `{${Object.entries(value).map(([name, one]) => `${python(name)}: ${python(one)}`).join(", ")}}`;
+  return JSON.stringify(value);
+}
+
+/**
+ * Arguments by name, without those that are undefined.
+ * @param {Record<string, string | undefined>} given
+ */
+const named = (given) =>
+  Object.entries(given).flatMap(([name, text]) => (text === undefined ? [] : [`${name}=${text}`]));
+
+/**
+ * What a request for hits says besides its query.
+ * @param {Record<string, any>} body
+ */
+const optionsOf = ({ k, filter, payload }) => ({
+  k: python(k),
+  filter: filter && python(filter),
+  payload: payload && python(payload),
+});
+
+/**
+ * The client's method that sends a search, and how it takes the query.
+ * @param {Record<string, any>} body
+ */
+function searchOf(body) {
+  const options = named(optionsOf(body));
+  if (body.text !== undefined) return ["search_text", python(body.text), ...options];
+  if (body.id !== undefined) return ["search_by_id", body.id, ...options];
+  if (body.key !== undefined) return ["search_by_id", ...named({ keys: python(body.key) }), ...options];
+  if (body.costs !== undefined) return ["search_costs", python(body.costs), ...options];
+  return ["search", python(body.vector), ...options];
+}
+
+/** @param {Record<string, any>} body */
+function explainOf(body) {
+  const item = body.key === undefined ? body.id : `collection.get(keys=[${python(body.key)}])[0].id`;
+  return [
+    "explain",
+    ...(body.vector === undefined ? [] : [python(body.vector)]),
+    ...named({
+      text: body.text && python(body.text),
+      id: item,
+      ids: body.ids && `[${body.ids.join(", ")}]`,
+      ...optionsOf(body),
+    }),
+  ];
+}
+
+/**
+ * @param {URLSearchParams} query
+ * @param {string} file
+ */
+function importOf(query, file) {
+  const names = named(
+    Object.fromEntries(["id", "key", "value"].map((name) => [name, query.get(name) === null ? undefined : python(query.get(name))])),
+  );
+  const payload = (query.get("payload") ?? "").split(",").filter(Boolean);
+  return ["import_parquet", python(file), ...names, `payload=${python(payload)}`];
+}
+
+/**
+ * A call with one argument to a line, unless it is short.
+ * @param {string} before
+ * @param {string[]} call the method and its arguments
+ */
+function called(before, [method, ...given]) {
+  const short = `${before}.${method}(${given.join(", ")})`;
+  return short.length <= 76 ? short : `${before}.${method}(\n${given.map((one) => `    ${one},\n`).join("")})`;
+}
+
+/**
+ * The lines that send a request by the client, and those of imports before them.
+ * @param {Request} request
+ * @returns {{imports: string[], lines: string[]}}
+ */
+function callOf({ method, path, body, file }) {
+  const [route, rest] = path.split("?", 2);
+  const query = new URLSearchParams(rest ?? "");
+  const [, , what, name, action] = route.split("/");
+  if (what !== "collections" || name === undefined) {
+    if (path === "/v1") return { imports: [], lines: ["print(client.info())"] };
+    const headers = key.get() ? `, headers={"authorization": "Bearer " + os.environ["BITWEIGH_KEY"]}` : "";
+    return { imports: ["import httpx"], lines: [`print(httpx.get(${python(location.origin + path)}${headers}).text)`] };
+  }
+  const of = `collection = client[${python(decodeURIComponent(name))}]`;
+  const given = /** @type {Record<string, any>} */ (body ?? {});
+  if (method === "PUT") {
+    const { kind, ...options } = given;
+    const more = Object.entries(options).map(([one, value]) => `${one}=${python(value)}`);
+    return { imports: [], lines: [called("client", ["create", python(decodeURIComponent(name)), `kind=${python(kind)}`, ...more])] };
+  }
+  if (action === "search") {
+    const show = ["for id_, distance in zip(found.ids, found.distances):", "    print(id_, distance)"];
+    return { imports: [], lines: [of, `found = ${called("collection", searchOf(given))}`, ...show] };
+  }
+  if (action === "explain")
+    return { imports: [], lines: [of, `found = ${called("collection", explainOf(given))}`, `print(found["plan"])`] };
+  if (action === "import")
+    return { imports: [], lines: [of, `print(${called("collection", importOf(query, file ?? ""))})`] };
+  if (action === "items") {
+    const filter = query.get("filter");
+    const options = named({ filter: filter === null ? undefined : python(JSON.parse(filter)) });
+    return {
+      imports: ["from itertools import islice"],
+      lines: [of, `for item in islice(${called("collection", ["iterate", ...options])}, ${query.get("limit")}):`, "    print(item)"],
+    };
+  }
+  return { imports: [], lines: [of, "print(collection.info())"] };
+}
+
+/** @param {Request[]} requests */
+export function pythonOf(requests) {
+  const calls = requests.map(callOf);
+  const imports = new Set(calls.flatMap((call) => call.imports));
+  if (key.get()) imports.add("import os");
+  const lines = new Set(calls.flatMap((call) => call.lines.join("\n")));
+  const given = [python(location.origin), ...(key.get() ? [`key=os.environ["BITWEIGH_KEY"]`] : [])];
+  const body = [...lines].join("\n").split("\n").map((line) => `    ${line}`);
+  const library = ["from bitweigh.client import Client"];
+  const standard = [...imports].filter((line) => !line.includes("httpx")).sort();
+  const others = [...imports].filter((line) => line.includes("httpx"));
+  return [...standard, ...(standard.length ? [""] : []), ...others, ...library, "",
+    `with Client(${given.join(", ")}) as client:`, ...body].join("\n");
+}
+
+/** @param {string} text for a POSIX shell */
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+/**
+ * The key stays out of what people copy.
+ * @param {Request} request
+ */
+function curlOf({ method, path, body, file }) {
+  const parts = ["curl", method === "GET" || method === "POST" ? "" : `-X ${method}`, quoted(location.origin + path)];
+  if (key.get()) parts.push(`-H "authorization: Bearer $BITWEIGH_KEY"`);
+  if (body !== undefined) parts.push("-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(body))}`);
+  if (file !== undefined) parts.push(`-H 'content-type: ${PARQUET}'`, `--data-binary ${quoted(`@${file}`)}`);
+  return parts.filter(Boolean).join(" \\\n  ");
+}
+
+/** @param {{name: string, text: string}} props */
+function Code({ name, text }) {
+  const [copied, setCopied] = useState("");
+  return html`<div class="code"><h3>${name}</h3>
+    <button type="button" class="small" onClick=${() =>
+      navigator.clipboard?.writeText(text).then(() => setCopied(text), () => setCopied(""))}>
+      ${copied === text ? "Copied" : `Copy ${name}`}</button>
+    <pre tabindex="0" role="region" aria-label=${`this request in ${name}`}>${text}</pre></div>`;
+}
+
+/**
+ * The requests of a view outside the page.
+ * @param {{requests: (Request | null)[]}} props
+ */
+export function Snippet({ requests }) {
+  const sent = /** @type {Request[]} */ (requests.filter((one) => one !== null));
+  const [open, setOpen] = useState(false);
+  if (!sent.length) return null;
+  return html`<details class="snippet" onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
+    <summary>${sent.length > 1 ? "These requests" : "This request"} as curl and Python</summary>
+    ${open && html`<${Code} name="curl" text=${sent.map(curlOf).join("\n")} />
+      <${Code} name="Python" text=${pythonOf(sent)} />`}</details>`;
+}

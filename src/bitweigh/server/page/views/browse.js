@@ -1,0 +1,87 @@
+// @ts-check
+// The browse view: items in ascending id, filtered by clicking values.
+import { html, useEffect, useRef, useState } from "../vendor/standalone.module.js";
+import { Problem, Waiting } from "../answer.js";
+import { ask, ofCollection } from "../api.js";
+import { number } from "../format.js";
+import { Hit } from "../hit.js";
+import { Snippet } from "../snippet.js";
+
+/**
+ * @typedef {import("../requests.js").ViewProps} ViewProps
+ * @typedef {import("../payload.js").Item} Item
+ */
+
+const PAGE = 20;
+
+/**
+ * @param {string} name
+ * @param {import("../address.js").Filter} filter
+ * @param {string | null} after
+ */
+function pageOf(name, filter, after) {
+  const query = new URLSearchParams({ limit: String(PAGE) });
+  if (Object.keys(filter).length) query.set("filter", JSON.stringify(filter));
+  if (after !== null) query.set("after", after);
+  return { method: "GET", path: `${ofCollection(name)}/items?${query}` };
+}
+
+/**
+ * The id before one, which a page comes after; null where there is none.
+ * @param {string} typed
+ */
+const before = (typed) => {
+  const id = typed.trim().replace(/^#/, "");
+  return /^\d+$/.test(id) && BigInt(id) > 0n ? String(BigInt(id) - 1n) : null;
+};
+
+/** @param {ViewProps} props */
+export function Browse({ listed, place, again, more, choose }) {
+  const [from, setFrom] = useState("");
+  const [start, setStart] = useState(/** @type {string | null} */ (null));
+  const [state, setState] = useState({ items: /** @type {Item[] | null} */ (null), next: /** @type {string | null} */ (null), error: "" });
+  const [busy, setBusy] = useState(true);
+  const newest = useRef(0);
+  const first = pageOf(listed.name, place.filter, start);
+  /**
+   * @param {string | null} after
+   * @param {Item[]} shown before
+   */
+  const load = async (after, shown) => {
+    const turn = ++newest.current;
+    setBusy(true);
+    try {
+      const answer = await ask(pageOf(listed.name, place.filter, after));
+      if (turn === newest.current) setState({ items: [...shown, ...answer.items], next: answer.next, error: "" });
+    } catch (refused) {
+      if (turn === newest.current) setState((old) => ({ ...old, error: /** @type {Error} */ (refused).message }));
+    }
+    if (turn === newest.current) setBusy(false);
+  };
+  useEffect(() => {
+    load(start, []);
+    return () => {
+      newest.current += 1;
+    };
+  }, [first.path, again]);
+  const { items, next, error } = state;
+  const filtered = Object.keys(place.filter).length > 0;
+  return html`<div aria-busy=${busy}><div class="toolbar">
+      <p class="line">${number(listed.items)} items by id. Click a value to see only items that have it.</p>
+      <form class="row" onSubmit=${(/** @type {any} */ event) => {
+        event.preventDefault();
+        setStart(before(from));
+      }}><label>From <input inputmode="numeric" size="10" placeholder="#id" value=${from}
+          onInput=${(/** @type {any} */ event) => setFrom(event.target.value)} /></label>
+        <button type="submit">Go</button></form></div>
+    <${Problem} error=${error} />
+    ${!items && !error && html`<${Waiting} busy=${busy} />`}
+    ${items && !error && !items.length && html`<p class="empty" role="status">${filtered
+      ? "No item has these values." : start !== null ? "There are no items from this id on." : "There are no items yet."}</p>`}
+    ${items && html`<ul class="hits">${items.map(
+      (item) => html`<${Hit} key=${item.id} item=${item} more=${more} choose=${choose} />`,
+    )}</ul>`}
+    ${items && next !== null && html`<p class="after"><button type="button" disabled=${busy}
+      onClick=${() => load(next, items)}>More items</button></p>`}
+    <${Snippet} requests=${[first]} /></div>`;
+}

@@ -1,0 +1,111 @@
+// @ts-check
+// The how view: where the hits lie among all distances, and what the search had to do.
+import { html } from "../vendor/standalone.module.js";
+import { Problem, useAnswer, Waiting } from "../answer.js";
+import { Amounts, Facts } from "../figures.js";
+import { counted, microseconds, number, percent } from "../format.js";
+import { Histogram } from "../histogram.js";
+import { explainRequest, searchRequest } from "../requests.js";
+import { Snippet } from "../snippet.js";
+
+/**
+ * @typedef {import("../api.js").Explained} Explained
+ * @typedef {import("../requests.js").ViewProps} ViewProps
+ * @typedef {import("../figures.js").Amount} Amount
+ * @typedef {{rows: number, removed_rows: number, bands: number, wanted_bands: number, band_bits: number,
+ *   covered_bits: number, decision: string, layout: string}} Segment
+ */
+
+const BINS = 60;
+const BLOCK_ROWS = 32;
+
+/**
+ * Times of the same search, predicted and measured.
+ * @param {any} plan
+ * @param {number | undefined} took_us
+ * @returns {Amount[]}
+ */
+function timesOf(plan, took_us) {
+  const found = [];
+  if (plan.predicted_us) found.push({ name: "probing, predicted", us: plan.predicted_us, kind: "soft" });
+  if (plan.scan_us) found.push({ name: "scanning, predicted", us: plan.scan_us, kind: "soft" });
+  found.push({ name: "in the engine, measured", us: plan.engine_us, kind: "" });
+  if (took_us !== undefined) found.push({ name: "with HTTP, measured", us: took_us, kind: "" });
+  return found.map(({ name, us, kind }) => ({ name, amount: us, text: microseconds(us), kind }));
+}
+
+/**
+ * From all items to the hits: how many were looked at, and how closely.
+ * @param {any} plan
+ * @param {number} rows
+ * @param {number} hits
+ * @returns {Amount[]}
+ */
+function rowsOf({ counters }, rows, hits) {
+  const probed = BLOCK_ROWS * (counters.blocks_probed ?? 0);
+  const looked = Math.min(rows, (counters.rows_scanned ?? 0) + (counters.rows_scanned_wide ?? 0) + probed + (counters.rows_scored_directly ?? 0));
+  /** @param {number} count */
+  const text = (count) => (rows ? `${number(count)} (${percent(count / rows)})` : number(count));
+  return [
+    { name: "items", amount: rows, text: number(rows), kind: "soft" },
+    { name: "looked at, roughly", amount: looked, text: text(looked) },
+    { name: "scored exactly", amount: counters.verified ?? 0, text: text(counters.verified ?? 0) },
+    { name: "hits", amount: hits, text: number(hits), kind: "pays" },
+  ];
+}
+
+/** @param {any} plan */
+function earned({ searches, searches_by_bands, segments, predicted_us, scan_us }) {
+  const banded = segments.some((/** @type {Segment} */ one) => one.bands > 0);
+  if (!banded) return "There are no bands here, so every search is a scan.";
+  const share = searches ? `Bands have answered ${percent(searches_by_bands / searches)} of ${counted(searches, "search", "searches")} so far. ` : "";
+  if (!predicted_us || !scan_us) return share;
+  return `${share}For this query they are predicted to be ${number(scan_us / predicted_us)} times as fast as a scan.`;
+}
+
+/** @param {{segments: Segment[]}} props */
+function Segments({ segments }) {
+  if (!segments.length) return null;
+  return html`<div class="wide" tabindex="0" role="region" aria-label="segments"><table><thead><tr>
+      <th class="num">rows</th><th class="num">removed</th><th>bands</th><th>rows are</th><th>why</th></tr></thead>
+    <tbody>${segments.map(
+      (one) => html`<tr><td class="num">${number(one.rows)}</td><td class="num">${number(one.removed_rows)}</td>
+        <td>${one.bands ? `${one.bands} of up to ${one.band_bits} bits` : "none"}</td><td>${one.layout}</td>
+        <td>${one.decision || "–"}</td></tr>`,
+    )}</tbody></table></div>`;
+}
+
+/** @param {ViewProps} props */
+export function How(props) {
+  const { query, listed, again } = props;
+  const request = explainRequest(props, { bins: BINS });
+  const { answer, error, busy, fresh } = useAnswer(request, again);
+  // After explain, which computes all distances, so that it does not wait for that.
+  const search = useAnswer(fresh ? searchRequest(props) : null, again);
+  if (!query) return null;
+  if (!answer) return html`<${Problem} error=${error} /><${Waiting} busy=${busy} />`;
+  const { plan, hits, histogram } = /** @type {Explained} */ (answer);
+  const segments = /** @type {Segment[]} */ (plan.segments ?? []);
+  const rows = segments.reduce((sum, one) => sum + one.rows, 0) || listed.items;
+  const counters = plan.counters;
+  return html`<div aria-busy=${busy}><${Problem} error=${error} />
+    <h2>All distances</h2>
+    ${histogram && hits.length > 0
+      ? html`<${Histogram} ...${histogram} kth=${hits[hits.length - 1].distance} />`
+      : html`<p class="empty">${hits.length ? "There are too many items, or too far away, to draw them all." : "There is nothing to draw."}</p>`}
+    <h2>The search</h2>
+    <p><span class="badge">${plan.plan}</span> ${plan.reason}</p>
+    ${counters && html`<div class="pairs"><section class="card"><h3>Time</h3>
+        <${Amounts} label="times" amounts=${timesOf(plan, search.answer?.took_us)} /></section>
+      <section class="card"><h3>Items</h3><${Amounts} label="items" amounts=${rowsOf(plan, rows, hits.length)} /></section></div>
+    <${Facts} facts=${[
+      ["probes", number(counters.probes ?? 0)],
+      ["of them empty", number(counters.empty_probes ?? 0)],
+      ["blocks probed", number(counters.blocks_probed ?? 0)],
+      ["rounds", number(counters.rounds ?? 0)],
+      ["met twice", number(counters.duplicates ?? 0)],
+      ["pages of 4 KiB", `${number(plan.pages ?? 0)}, ${number(plan.pages_from_disk ?? 0)} from disk`],
+    ]} />
+    <h2>Bands</h2><p>${earned(plan)}</p><${Segments} segments=${segments} />`}
+    <${Snippet} requests=${[request, searchRequest(props)]} /></div>`;
+}

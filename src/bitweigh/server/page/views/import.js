@@ -1,0 +1,158 @@
+// @ts-check
+// The import view: a parquet file is dropped, its columns are chosen, and its progress is shown.
+import { html, useEffect, useState } from "../vendor/standalone.module.js";
+import { Problem } from "../answer.js";
+import { ask, ofCollection, upload } from "../api.js";
+import { Create } from "../create.js";
+import { counted, number, size } from "../format.js";
+import { schemaOfFile } from "../parquet.js";
+import { Snippet } from "../snippet.js";
+
+/**
+ * @typedef {import("../api.js").Job} Job
+ * @typedef {import("../parquet.js").Column} Column
+ * @typedef {import("../requests.js").ViewProps} ViewProps
+ * @typedef {{file: File, rows: number, columns: Column[], id: string, key: string, value: string,
+ *   payload: string[]}} Chosen
+ */
+
+const VALUES = ["vector", "code", "embedding", "embeddings", "emb", "values"];
+const POLL_MS = 250;
+
+/**
+ * The choice that names and types suggest.
+ * @param {File} file
+ * @param {{columns: Column[], rows: number}} schema
+ * @returns {Chosen}
+ */
+function suggested(file, { columns, rows }) {
+  /** @param {(column: Column) => boolean} test */
+  const first = (test) => columns.find(test)?.name ?? "";
+  const value = first(({ name }) => VALUES.includes(name.toLowerCase())) ||
+    first(({ type }) => /^list of (float|double)/.test(type)) || first(({ type }) => /binary/.test(type));
+  const id = first(({ name }) => name === "id") || (first(({ name }) => name === "key") ? "" : first(({ type }) => type.startsWith("int")));
+  const key = id ? "" : first(({ name }) => name === "key") || first(({ type }) => type === "text");
+  const payload = columns.map(({ name }) => name).filter((name) => ![id, key, value].includes(name));
+  return { file, rows, columns, id, key, value, payload };
+}
+
+/**
+ * @param {string} collection
+ * @param {Chosen} chosen
+ */
+function requestOf(collection, { file, id, key, value, payload }) {
+  const query = new URLSearchParams({ ...(key ? { key } : { id }), value, payload: payload.join(",") });
+  return { method: "POST", path: `${ofCollection(collection)}/import?${query}`, file: file.name };
+}
+
+/** @param {{chosen: Chosen, change: (chosen: Chosen) => void}} props */
+function Columns({ chosen, change }) {
+  const { columns, id, key, value, payload } = chosen;
+  /**
+   * @param {string} text
+   * @param {string} now
+   * @param {(name: string) => void} set
+   */
+  const pick = (text, now, set) => html`<label>${text}${" "}<select value=${now}
+    onChange=${(/** @type {any} */ event) => set(event.target.value)}>
+    <option value="" disabled=${now !== ""} selected=${now === ""}>choose one</option>
+    ${columns.map(({ name, type }) => html`<option key=${name} value=${name} selected=${name === now}>${name} (${type})</option>`)}</select></label>`;
+  const rest = columns.filter(({ name }) => ![id, key, value].includes(name));
+  return html`<div class="fields">
+      <label>Items are named by <select onChange=${(/** @type {any} */ event) =>
+          change({ ...chosen, ...(event.target.value === "key" ? { key: id || key, id: "" } : { id: id || key, key: "" }) })}>
+        <option value="id" selected=${!key}>ids, which are integers</option><option value="key" selected=${key !== ""}>keys, which are text</option></select></label>
+      ${pick(key ? "Keys" : "Ids", key || id, (name) => change({ ...chosen, ...(key ? { key: name } : { id: name }) }))}
+      ${pick("Vectors or codes", value, (name) => change({ ...chosen, value: name }))}</div>
+    ${rest.length > 0 && html`<fieldset><legend>Payload</legend>${rest.map(
+      ({ name, type }) => html`<label class="check" key=${name}><input type="checkbox" checked=${payload.includes(name)}
+        onChange=${() => change({ ...chosen, payload: payload.includes(name)
+          ? payload.filter((one) => one !== name) : [...payload, name] })} /> <bdi>${name}</bdi> <span class="quiet">${type}</span></label>`,
+    )}</fieldset>`}`;
+}
+
+/** @type {Record<string, string>} */
+const STATES = { running: "Importing", done: "Imported", failed: "The import failed", cancelled: "The import was stopped" };
+
+/** @param {{job: Job, stop: () => void}} props */
+function Progress({ job, stop }) {
+  const left = job.rows - job.done;
+  const seconds = job.done && job.state === "running" ? (left * job.seconds) / job.done : 0;
+  return html`<section class="card" aria-labelledby="job"><h2 id="job">${STATES[job.state] ?? job.state}</h2>
+    <progress max=${Math.max(1, job.rows)} value=${job.done} aria-label="rows imported"></progress>
+    <p class="line" role="status">${number(job.written)} of ${counted(job.rows, "row")} written, ${number(job.failed)} failed,
+      ${" "}${job.seconds.toFixed(1)} s${seconds > 1 ? `, about ${Math.ceil(seconds)} s to go` : ""}</p>
+    ${job.state === "running" && html`<button type="button" onClick=${stop}>Stop</button>`}
+    <${Problem} error=${job.detail} />
+    ${job.errors.length > 0 && html`<div class="wide" tabindex="0" role="region" aria-label="rows that failed"><table>
+      <caption>Rows that failed${job.failed > job.errors.length ? `, the first ${job.errors.length} of ${number(job.failed)}` : ""}</caption>
+      <thead><tr>${Object.keys(job.errors[0]).map((name) => html`<th key=${name}>${name}</th>`)}</tr></thead>
+      <tbody>${job.errors.map((error) => html`<tr>${Object.values(error).map(
+        (value) => html`<td dir="auto">${String(value)}</td>`)}</tr>`)}</tbody></table></div>`}</section>`;
+}
+
+/** @param {ViewProps} props */
+export function Import({ listed, again, go, looked }) {
+  const [chosen, setChosen] = useState(/** @type {Chosen | null} */ (null));
+  const [sent, setSent] = useState(-1);
+  const [job, setJob] = useState(/** @type {Job | null} */ (null));
+  const [error, setError] = useState("");
+  const [over, setOver] = useState(false);
+  useEffect(() => {
+    if (!job) return undefined;
+    if (job.state !== "running") {
+      looked();
+      return undefined;
+    }
+    const timer = setTimeout(
+      () => ask({ method: "GET", path: `/v1/jobs/${job.id}` }).then(setJob, (refused) => setError(refused.message)),
+      POLL_MS,
+    );
+    return () => clearTimeout(timer);
+  }, [job, again]);
+  /** @param {File | undefined} file */
+  const take = async (file) => {
+    if (!file) return;
+    setJob(null);
+    try {
+      setChosen(suggested(file, await schemaOfFile(file)));
+      setError("");
+    } catch (wrong) {
+      setChosen(null);
+      setError(/** @type {Error} */ (wrong).message);
+    }
+  };
+  const request = chosen && requestOf(listed.name, chosen);
+  const start = async () => {
+    if (!chosen || !request) return;
+    setError("");
+    setSent(0);
+    try {
+      setJob(await upload(request.path, chosen.file, setSent));
+    } catch (refused) {
+      setError(/** @type {Error} */ (refused).message);
+    }
+    setSent(-1);
+  };
+  if (listed.cluster)
+    return html`<p class="empty">A cluster is only read here: <code>bitweigh cluster update</code> changes it.</p>`;
+  const ready = chosen && (chosen.id || chosen.key) && chosen.value && sent < 0 && job?.state !== "running";
+  return html`<div><label class=${`drop ${over ? "over" : ""}`}
+      onDragOver=${(/** @type {any} */ event) => { event.preventDefault(); setOver(true); }}
+      onDragLeave=${() => setOver(false)}
+      onDrop=${(/** @type {any} */ event) => { event.preventDefault(); setOver(false); take(event.dataTransfer.files[0]); }}>
+      <strong>Drop a parquet file here</strong>
+      <span>or choose one. Its rows are written into <bdi>${listed.name}</bdi>; items with the same ids or keys are replaced.</span>
+      <input type="file" accept=".parquet" onChange=${(/** @type {any} */ event) => take(event.target.files[0])} /></label>
+    <${Problem} error=${error} />
+    ${chosen && html`<section class="card"><h2><bdi>${chosen.file.name}</bdi></h2>
+      <p class="line">${size(chosen.file.size)}, ${counted(chosen.rows, "row")}, ${counted(chosen.columns.length, "column")}</p>
+      <${Columns} chosen=${chosen} change=${setChosen} />
+      <button type="button" class="main" disabled=${!ready} onClick=${start}>Import ${counted(chosen.rows, "row")}</button>
+      ${sent >= 0 && html`<p class="line" role="status">sending, ${Math.round(100 * sent)} %</p>`}</section>`}
+    ${job && html`<${Progress} job=${job}
+      stop=${() => ask({ method: "DELETE", path: `/v1/jobs/${job.id}` }).then(setJob, (refused) => setError(refused.message))} />`}
+    <${Snippet} requests=${[request]} />
+    <details class="snippet"><summary>Create another collection</summary>
+      <${Create} done=${(/** @type {string} */ name) => { looked(); go({ collection: name, typed: "", filter: {} }); }} /></details></div>`;
+}

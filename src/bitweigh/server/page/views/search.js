@@ -1,0 +1,109 @@
+// @ts-check
+// The search view: hits with their payloads and bits, and the same query under plain Hamming beside.
+import { html, useMemo, useState } from "../vendor/standalone.module.js";
+import { Problem, useAnswer, Waiting } from "../answer.js";
+import { byWeight, hamming } from "../costs.js";
+import { counted, microseconds } from "../format.js";
+import { Hit } from "../hit.js";
+import { costsRequest, explainRequest, searchRequest } from "../requests.js";
+import { Snippet } from "../snippet.js";
+import { Legend, Strip } from "../strip.js";
+
+/**
+ * @typedef {import("../requests.js").ViewProps} ViewProps
+ * @typedef {import("../api.js").Explained} Explained
+ * @typedef {import("../api.js").Found} Found
+ * @typedef {import("../api.js").Hit} HitOf
+ */
+
+/** @param {Found} found */
+function inOneLine({ hits, took_us, engine_us, plan, exact, complete }) {
+  const parts = [
+    `${counted(hits.length, "hit")} in ${microseconds(took_us)}, ${microseconds(engine_us)} of it in the engine`,
+    plan ? `plan: ${plan}` : "",
+    exact ? "exact" : "ranked again by the vectors",
+    complete ? "" : "shards are missing",
+  ];
+  return parts.filter(Boolean).join(" · ");
+}
+
+/**
+ * The rank that each hit has in another list.
+ * @param {HitOf[]} hits
+ * @returns {Map<string, number>}
+ */
+const ranksOf = (hits) => new Map(hits.map((hit, place) => [hit.id, place + 1]));
+
+/**
+ * Where a hit stands in the other list.
+ * @param {Map<string, number> | null} ranks
+ * @param {string} id
+ * @param {string} other
+ */
+function markOf(ranks, id, other) {
+  if (!ranks) return null;
+  const rank = ranks.get(id);
+  return rank === undefined
+    ? html`<span class="mark alone">not among the ${other}</span>`
+    : html`<span class="mark">${rank} of the ${other}</span>`;
+}
+
+/** @param {{filtered: boolean}} props */
+const Nothing = ({ filtered }) =>
+  html`<p class="empty">${filtered
+    ? "No item has these values. Remove a part of the filter above."
+    : "There is nothing else to find: the collection has no other items."}</p>`;
+
+/** @param {ViewProps} props */
+export function Search(props) {
+  const { query, place, again, more, choose } = props;
+  const [beside, setBeside] = useState(false);
+  const request = searchRequest(props);
+  const found = useAnswer(request, again);
+  const answer = /** @type {Found | null} */ (found.answer);
+  const ids = found.fresh && answer ? answer.hits.map((hit) => hit.id) : [];
+  const explained = useAnswer(ids.length ? explainRequest(props, { k: 1, ids }) : null, again);
+  const why = /** @type {Explained | null} */ (explained.fresh ? explained.answer : null);
+  const order = useMemo(() => (why ? byWeight(why.costs) : []), [why]);
+  // An item is no hit of its own; searched by costs it is one, so one more is needed.
+  const another = query?.id !== undefined || query?.key !== undefined ? 1 : 0;
+  const plain = useAnswer(
+    beside && why ? costsRequest(props, hamming(why.costs), place.k + another) : null,
+    again,
+  );
+  if (!query) return null;
+  const plainHits = /** @type {HitOf[] | undefined} */ (plain.answer?.hits)
+    ?.filter((hit) => hit.id !== query.id && (query.key === undefined || hit.key !== query.key))
+    .slice(0, place.k);
+  const filtered = Object.keys(place.filter).length > 0;
+  /**
+   * @param {HitOf[]} hits
+   * @param {Map<string, number> | null} ranks
+   * @param {string} other
+   */
+  const list = (hits, ranks, other) => html`<ol class="hits">${hits.map(
+    (hit, at) => html`<${Hit} key=${hit.id} item=${hit} rank=${at + 1} more=${more} choose=${choose}
+      mark=${markOf(ranks, hit.id, other)}>
+      ${why?.bits[hit.id] && html`<${Strip} id=${hit.id} item=${why.bits[hit.id]} costs=${why.costs} order=${order} low />`}<//>`,
+  )}</ol>`;
+  const shared = plainHits && answer ? answer.hits.filter((hit) => ranksOf(plainHits).has(hit.id)).length : 0;
+  return html`<div aria-busy=${found.busy}><${Problem} error=${found.error} />
+    ${!answer && html`<${Waiting} busy=${found.busy} />`}
+    ${answer && html`<div class="toolbar">
+        <p class="line" role="status">${inOneLine(answer)}</p>
+        <label class="check"><input type="checkbox" checked=${beside}
+          onChange=${() => setBeside(!beside)} /> Plain Hamming beside it</label></div>
+      ${why && answer.hits.length > 0 && html`<p class="line">Bits from heavy to light: <${Legend} /></p>`}
+      ${!answer.hits.length && html`<${Nothing} filtered=${filtered} />`}
+      <div class=${beside ? "beside" : ""}>
+        <section aria-label="Hits">${beside && html`<h2>Weighted</h2>
+            <p class="line">Each bit pays its weight</p>`}
+          ${list(answer.hits, plainHits ? ranksOf(plainHits) : null, "plain")}</section>
+        ${beside && html`<section aria-labelledby="plain"><h2 id="plain">Plain Hamming</h2>
+          <p class="line" role="status">${plainHits
+            ? `Each bit pays 1 · ${shared} of ${plainHits.length} are weighted hits too`
+            : "Each bit pays 1"}</p>
+          <${Problem} error=${plain.error || explained.error} />
+          ${plainHits && list(plainHits, ranksOf(answer.hits), "weighted")}</section>`}</div>`}
+    <${Snippet} requests=${[request]} /></div>`;
+}

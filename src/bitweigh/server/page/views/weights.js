@@ -1,0 +1,220 @@
+// @ts-check
+// The weights view: the costs of the query as bars that can be dragged or muted, and the ranking
+// that follows at once.
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/standalone.module.js";
+import { Problem, useAnswer, Waiting } from "../answer.js";
+import { byWeight, contrast, reweighed, weightOf } from "../costs.js";
+import { counted, distance, microseconds, number } from "../format.js";
+import { titleOf } from "../payload.js";
+import { costsRequest, explainRequest } from "../requests.js";
+import { Snippet } from "../snippet.js";
+
+/**
+ * @typedef {import("../requests.js").ViewProps} ViewProps
+ * @typedef {import("../costs.js").Costs} Costs
+ * @typedef {import("../api.js").Hit} Hit
+ * @typedef {Record<number, number>} Factors of weights by bit; 1 for those that are not there
+ */
+
+// Bars that a finger can hit; all bits are shown on request.
+const SHOWN = { wide: 64, narrow: 32 };
+const NARROW = "(max-width: 40rem)";
+const STEP = 0.1;
+const MAX_FACTOR = 2;
+const CLICK_PIXELS = 3;
+const MOVE_MS = 250;
+
+/** @param {number} factor */
+const clamped = (factor) => Math.round(100 * Math.min(MAX_FACTOR, Math.max(0, factor))) / 100;
+
+/**
+ * Bars as sliders with one stop for the Tab key. Dragged across, they follow the pointer; a click
+ * mutes. Arrows left and right go to other bits, up and down change a weight, M mutes.
+ * @param {{weights: number[], order: number[], factors: Factors,
+ *   change: (changes: Factors) => void}} props
+ */
+function Bars({ weights, order, factors, change }) {
+  const [at, setAt] = useState(0);
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const drag = useRef(/** @type {{x: number, y: number, bit: number, moved: boolean} | null} */ (null));
+  const top = Math.max(...order.map((bit) => weights[bit]), Number.MIN_VALUE);
+  const factorOf = (/** @type {number} */ bit) => factors[bit] ?? 1;
+  /** @param {number} place */
+  const focus = (place) => {
+    const next = Math.min(order.length - 1, Math.max(0, place));
+    setAt(next);
+    /** @type {HTMLElement | undefined} */ (box.current?.children[next])?.focus();
+  };
+  /** @param {any} event */
+  const bitUnder = (event) => {
+    const first = box.current?.children[0]?.getBoundingClientRect();
+    const last = box.current?.children[order.length - 1]?.getBoundingClientRect();
+    if (!first || !last) return 0;
+    const part = (event.clientX - first.left) / (last.right - first.left);
+    return order[Math.min(order.length - 1, Math.max(0, Math.floor(part * order.length)))];
+  };
+  /** @param {any} event */
+  const move = (event) => {
+    const now = drag.current;
+    if (!now) return;
+    if (Math.hypot(event.clientX - now.x, event.clientY - now.y) > CLICK_PIXELS) now.moved = true;
+    if (!now.moved) return;
+    const area = /** @type {HTMLElement} */ (box.current).getBoundingClientRect();
+    const weight = (MAX_FACTOR * top * (area.bottom - event.clientY)) / area.height;
+    // A finger that moves sideways scrolls; a mouse draws.
+    const bit = event.pointerType === "mouse" ? bitUnder(event) : now.bit;
+    if (weights[bit] > 0) change({ [bit]: clamped(weight / weights[bit]) });
+  };
+  /**
+   * @param {any} event
+   * @param {number} place
+   * @param {number} bit
+   */
+  const press = (event, place, bit) => {
+    /** @type {Record<string, () => void>} */
+    const keys = {
+      ArrowLeft: () => focus(place - 1),
+      ArrowRight: () => focus(place + 1),
+      Home: () => focus(0),
+      End: () => focus(order.length - 1),
+      ArrowUp: () => change({ [bit]: clamped(factorOf(bit) + STEP) }),
+      ArrowDown: () => change({ [bit]: clamped(factorOf(bit) - STEP) }),
+      m: () => change({ [bit]: factorOf(bit) === 0 ? 1 : 0 }),
+      M: () => change({ [bit]: factorOf(bit) === 0 ? 1 : 0 }),
+    };
+    if (!keys[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    keys[event.key]();
+  };
+  return html`<div class="bars" ref=${box} role="group" aria-label="weights of the query's bits, heaviest first"
+    onPointerMove=${move} onPointerCancel=${() => (drag.current = null)}
+    onPointerUp=${() => {
+      const now = drag.current;
+      drag.current = null;
+      if (now && !now.moved) change({ [now.bit]: factorOf(now.bit) === 0 ? 1 : 0 });
+    }}>${order.map((bit, place) => {
+      const factor = factorOf(bit);
+      const text = factor === 0 ? "muted" : `weight ${number(factor * weights[bit])}`;
+      const high = (100 * factor * weights[bit]) / (MAX_FACTOR * top);
+      return html`<div class=${`bar ${factor === 0 ? "muted" : factor === 1 ? "" : "changed"}`} key=${bit}
+        role="slider" tabindex=${place === Math.min(at, order.length - 1) ? 0 : -1} aria-orientation="vertical" aria-label=${`bit ${bit}`}
+        aria-valuemin="0" aria-valuemax=${100 * MAX_FACTOR} aria-valuenow=${Math.round(100 * factor)}
+        aria-valuetext=${text} title=${`bit ${bit}: ${text}`}
+        onFocus=${() => setAt(place)} onKeyDown=${(/** @type {any} */ event) => press(event, place, bit)}
+        onPointerDown=${(/** @type {any} */ event) => {
+          if (event.button !== 0) return;
+          drag.current = { x: event.clientX, y: event.clientY, bit, moved: false };
+          event.currentTarget.setPointerCapture(event.pointerId);
+        }}>
+        <span class="fill" style=${{ height: `${Math.min(100, high)}%` }}></span></div>`;
+    })}</div>`;
+}
+
+/**
+ * How a hit has moved.
+ * @param {string[]} before
+ * @param {string} id
+ * @param {number} place
+ */
+function movedBy(before, id, place) {
+  const old = before.indexOf(id);
+  if (old < 0) return { text: "new", said: "was not among them", kind: "up" };
+  if (old === place) return { text: "", said: "as before", kind: "" };
+  const steps = Math.abs(old - place);
+  return old > place
+    ? { text: `▲ ${steps}`, said: `up ${steps}`, kind: "up" }
+    : { text: `▼ ${steps}`, said: `down ${steps}`, kind: "down" };
+}
+
+/**
+ * Hits in their order; those that change places are seen to move.
+ * @param {{hits: Hit[], before: string[]}} props
+ */
+function Ranking({ hits, before }) {
+  const list = useRef(/** @type {HTMLElement | null} */ (null));
+  const places = useRef(/** @type {Map<string, number>} */ (new Map()));
+  useLayoutEffect(() => {
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const now = new Map();
+    for (const row of /** @type {HTMLElement[]} */ ([...(list.current?.children ?? [])])) {
+      const id = row.dataset.id ?? "";
+      const old = places.current.get(id);
+      now.set(id, row.offsetTop);
+      if (still || old === row.offsetTop || !places.current.size) continue;
+      const from = old === undefined ? { opacity: 0 } : { transform: `translateY(${old - row.offsetTop}px)` };
+      row.animate([from, { opacity: 1, transform: "none" }], { duration: MOVE_MS, easing: "ease-out" });
+    }
+    places.current = now;
+  }, [hits]);
+  return html`<ol class="ranking" ref=${list}>${hits.map((hit, place) => {
+    const move = movedBy(before, hit.id, place);
+    return html`<li key=${hit.id} data-id=${hit.id}><span class="rank">${place + 1}</span>
+      <span class=${`move ${move.kind}`}><span aria-hidden="true">${move.text}</span><span class="said">${move.said}</span></span>
+      <strong class="title clipped" dir="auto">${titleOf(hit)}</strong><span class="id">#${hit.id}</span>
+      <span class="distance">${distance(hit.distance)}</span></li>`;
+  })}</ol>`;
+}
+
+/** Whether the window is narrow, as it changes. */
+function useNarrow() {
+  const [narrow, setNarrow] = useState(() => matchMedia(NARROW).matches);
+  useEffect(() => {
+    const query = matchMedia(NARROW);
+    const changed = () => setNarrow(query.matches);
+    query.addEventListener("change", changed);
+    return () => query.removeEventListener("change", changed);
+  }, []);
+  return narrow;
+}
+
+/** @param {ViewProps} props */
+export function Weights(props) {
+  const { query, again } = props;
+  const [factors, setFactors] = useState(/** @type {Factors} */ ({}));
+  const [power, setPower] = useState(1);
+  const [all, setAll] = useState(false);
+  const narrow = useNarrow();
+  const reset = () => {
+    setFactors({});
+    setPower(1);
+  };
+  useEffect(reset, [JSON.stringify(query)]);
+  const first = useAnswer(explainRequest(props), again);
+  const costs = /** @type {Costs | null} */ (first.answer?.costs ?? null);
+  const order = useMemo(() => (costs ? byWeight(costs) : []), [costs]);
+  const contrasted = useMemo(() => costs && reweighed(costs, contrast(costs, power)), [costs, power]);
+  const weights = useMemo(() => contrasted?.map(weightOf) ?? [], [contrasted]);
+  const wanted = useMemo(
+    () => contrasted && reweighed(contrasted, (weight, bit) => weight * (factors[bit] ?? 1)),
+    [contrasted, factors],
+  );
+  const request = query && wanted ? costsRequest(props, wanted) : null;
+  const found = useAnswer(request, again);
+  // With the costs as they were, the items themselves are found that explain leaves out.
+  const asked = useAnswer(query && costs ? costsRequest(props, costs) : null, again);
+  if (!query) return null;
+  const { answer } = found;
+  const before = asked.answer?.hits.map((/** @type {Hit} */ hit) => hit.id) ?? [];
+  const changed = Object.values(factors).filter((factor) => factor !== 1).length;
+  const muted = Object.values(factors).filter((factor) => factor === 0).length;
+  const moved = asked.answer && answer?.hits.filter((/** @type {Hit} */ hit, /** @type {number} */ place) => before[place] !== hit.id).length;
+  const few = narrow ? SHOWN.narrow : SHOWN.wide;
+  return html`<div aria-busy=${first.busy}><${Problem} error=${first.error || found.error} />
+    ${!costs && html`<${Waiting} busy=${first.busy} rows=${2} />`}
+    ${costs && html`<p class="line">Drag across the bars to draw other weights; click one to mute its bit.
+        ${" "}By keyboard: ← → choose a bit, ↑ ↓ change it, M mutes it.</p>
+      <${Bars} weights=${weights} order=${all ? order : order.slice(0, few)} factors=${factors}
+        change=${(/** @type {Factors} */ changes) => setFactors((old) => ({ ...old, ...changes }))} />
+      <div class="toolbar">
+        <label class="contrast">Contrast <input type="range" min="0" max="3" step="0.1" value=${power}
+          aria-valuetext=${power === 0 ? "0, plain Hamming" : power === 1 ? "1, as asked" : String(power)}
+          onInput=${(/** @type {any} */ event) => setPower(Number(event.target.value))} />
+          ${" "}<span class="quiet">${power === 0 ? "0: plain Hamming" : power === 1 ? "1: as asked" : power.toFixed(1)}</span></label>
+        <span class="row">${order.length > few && html`<button type="button" onClick=${() => setAll(!all)}>
+            ${all ? `The ${few} heaviest` : `All ${order.length} bits`}</button>`}
+          <button type="button" disabled=${!changed && power === 1} onClick=${reset}>Reset</button></span></div>`}
+    ${answer && asked.answer && html`<p class="line" role="status">${moved} of ${answer.hits.length} places changed ·
+        ${" "}${counted(changed - muted, "bit")} changed, ${muted} muted · ranked in ${microseconds(answer.engine_us)}</p>
+      <${Ranking} hits=${answer.hits} before=${before} />`}
+    <${Snippet} requests=${[request]} /></div>`;
+}
