@@ -59,7 +59,7 @@ HARD: dict[int, dict[str, Any]] = {
 
 
 def codes(count: int, n_bits: int = 64) -> np.ndarray[Any, Any]:
-    """Packed codes in clusters, so that neighbours differ in few bits; uint8 (count, n_bits / 8)."""
+    """Packed codes in clusters, whose neighbours differ in few bits; uint8 (count, n_bits / 8)."""
     rng = np.random.default_rng(0)
     centres = rng.integers(0, 2, (max(1, count // 50), n_bits), dtype=np.uint8)
     bits = centres[rng.integers(0, len(centres), count)]

@@ -199,6 +199,16 @@ def test_explain_leaves_the_histogram_out_if_it_has_no_bins(api: Api) -> None:
     assert api.done("POST", "codes/explain", request)["histogram"] is None
 
 
+def test_the_histogram_of_whole_distances_has_as_many_of_them_in_each_bin(api: Api) -> None:
+    for bins in (1, 2, 3, 64, 1000):
+        found = api.done("POST", "codes/explain", {"id": 7, "bins": bins})["histogram"]
+        edges = np.array(found["edges"])
+        assert sum(found["counts"]) == 20
+        assert len(found["counts"]) == len(edges) - 1 <= bins
+        assert np.all(edges % 1.0 == 0.5)
+        assert len(set(np.diff(edges))) == 1
+
+
 def test_the_histogram_of_a_filtered_search_has_the_items_of_the_filter(api: Api) -> None:
     request = {"id": 7, "k": 2, "bins": 3, "filter": {"n": {"lt": 5}}}
     found = api.done("POST", "codes/explain", request)

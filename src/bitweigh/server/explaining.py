@@ -103,5 +103,15 @@ def _histogram(
     distances = codes.range_search(costs, np.inf, filter=allowed, timeout=timeout).distances
     if not distances.size:
         return None
-    counts, edges = np.histogram(distances, asked.bins)
+    counts, edges = np.histogram(distances, _bins_of(distances, asked.bins))
     return {"counts": counts.tolist(), "edges": edges.tolist()}
+
+
+def _bins_of(distances: NDArray[np.float64], bins: int) -> int | NDArray[np.float64]:
+    """So many bins, or the edges of at most so many that have equally many whole distances each."""
+    low, high = distances.min(), distances.max()
+    whole = high - low < 2.0**31 and bool(np.all(distances == np.rint(distances)))
+    if not whole or low == high:
+        return bins
+    step = int(np.ceil((high - low + 1) / bins))
+    return np.arange(low - 0.5, high + step, step)

@@ -75,6 +75,13 @@ function Box({ place, embedder, go, error }) {
 
 /** @param {{place: Place, collections: Listed[], go: (change: Partial<Place>) => void}} props */
 function Header({ place, collections, go }) {
+  const current = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    const link = current.current;
+    const bar = link?.parentElement;
+    // On a narrow screen the views scroll sideways.
+    if (link && bar) bar.scrollLeft = link.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
+  }, [place.view]);
   return html`<header><div class="brand"><img src="/page/icon.svg" alt="" width="26" height="26" /><h1>bitweigh</h1></div>
     <div class="row aside">${collections.length > 0 && html`<label><span class="said">Collection</span><select
       onChange=${(/** @type {any} */ event) => go({ collection: event.target.value, typed: "", filter: {} })}>
@@ -86,7 +93,7 @@ function Header({ place, collections, go }) {
     }}>Forget the key</button>`}</div>
     <nav aria-label="Views">${Object.entries(VIEWS).map(
       ([view, { title }]) => html`<a key=${view} href=${addressOf({ ...place, view })}
-        aria-current=${view === place.view ? "page" : undefined}>${title}</a>`,
+        ref=${view === place.view ? current : undefined} aria-current=${view === place.view ? "page" : undefined}>${title}</a>`,
     )}</nav></header>`;
 }
 

@@ -18,9 +18,9 @@ export const number = (value) =>
  * @param {number} value
  */
 export function distance(value) {
-  if (Number.isInteger(value) && Math.abs(value) >= 1) return number(value);
+  if (Number.isInteger(value)) return number(value);
   const size = Math.abs(value);
-  if (value !== 0 && (size < 1e-3 || size >= 1e7)) return value.toExponential(3);
+  if (size < 1e-3 || size >= 1e7) return value.toExponential(3);
   return value.toFixed(size >= 1000 ? 1 : size >= 10 ? 2 : 4);
 }
 

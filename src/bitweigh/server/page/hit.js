@@ -24,7 +24,7 @@ export function Hit({ item, rank, mark, more, choose, brief, children }) {
       ${item.key !== undefined && field !== null && html`<span class="quiet" dir="auto">${item.key}</span>`}
       ${mark}
       ${more && html`<button type="button" class="small more" aria-label=${`More like #${item.id}`}
-        onClick=${() => more(item.id)}>More like this</button>`}
+        onClick=${() => more(item.id)}><span class="on-wide">More like this</span><span class="on-narrow">Similar</span></button>`}
       ${item.distance !== undefined && html`<span class="distance"><span class="said">distance </span>
         ${distance(item.distance)}</span>`}
     </div>

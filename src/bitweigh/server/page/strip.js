@@ -77,6 +77,11 @@ export function Strip({ id, item, costs, order, low }) {
       style=${{ left: `${pointed.left}%` }}>${facts(item, costs, pointed.bit)}</span>`}</div>`;
 }
 
-/** What the colours of strips mean. */
-export const Legend = () => html`<span class="legend"><span class="swatch pays"></span> differs from the query and pays
-  ${" "}<span class="swatch free"></span> agrees and is free</span>`;
+/**
+ * What the order and the colours of strips mean.
+ * @param {{costs: Costs}} props
+ */
+export const Legend = ({ costs }) => html`${costs.some((pair) => weightOf(pair) !== weightOf(costs[0]))
+    ? "Bits from heavy to light, as high as they weigh" : "All bits weigh the same here"}:
+  ${" "}<span class="swatch pays"></span> differs from the query and pays,
+  ${" "}<span class="swatch free"></span> agrees and is free.`;

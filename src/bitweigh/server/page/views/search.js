@@ -93,7 +93,7 @@ export function Search(props) {
         <p class="line" role="status">${inOneLine(answer)}</p>
         <label class="check"><input type="checkbox" checked=${beside}
           onChange=${() => setBeside(!beside)} /> Plain Hamming beside it</label></div>
-      ${why && answer.hits.length > 0 && html`<p class="line">Bits from heavy to light: <${Legend} /></p>`}
+      ${why && answer.hits.length > 0 && html`<p class="line"><${Legend} costs=${why.costs} /></p>`}
       ${!answer.hits.length && html`<${Nothing} filtered=${filtered} />`}
       <div class=${beside ? "beside" : ""}>
         <section aria-label="Hits">${beside && html`<h2>Weighted</h2>

@@ -142,7 +142,7 @@ export function Why(props) {
   const shown = [...hits.map((hit) => /** @type {Shown} */ (hit)), ...added];
   const base = sumOf(costs.map(leastOf));
   return html`<div aria-busy=${busy}><${Problem} error=${error} />
-    <p class="line">Bits from heavy to light, as high as they weigh: <${Legend} />. ${base === 0
+    <p class="line"><${Legend} costs=${costs} /> ${base === 0
       ? "A distance is what the red bits pay."
       : `No code can be nearer than ${distance(base)}; a distance is that and what the red bits pay.`}
       ${explained.exact ? "" : " Here hits are ranked by their codes; Search ranks them again by the vectors."}</p>
