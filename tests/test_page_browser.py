@@ -2,247 +2,409 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import os
 import re
-import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from page_browser import VIEWS, Watched, launched
+from page_cases import BIG, create, parquet, served_page, things
 from running_server import started_server, stop
-from tools_needed import skip_or_fail
 
-pytestmark = pytest.mark.tools
+pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("browser")]
 
-BIG = 2**60 + 1
-PICTURE = (
-    "data:image/png;base64,"
-    + base64.b64encode(
-        bytes.fromhex(
-            "89504e470d0a1a0a0000000d494844520000000100000001080200000090"
-            "7753de0000000c4944415408d763d8b061030004140209d8e9c7e30000000049454e44ae426082"
-        )
-    ).decode()
-)
-VIEWS = ("search", "why", "weights", "how", "browse", "import", "health")
 SHOWN = {
-    "search": ".hit",
-    "why": ".strip",
-    "weights": ".bar",
+    "search": ".hit .strip",
+    "why": ".compare .fill",
+    "weights": ".ranking li",
     "how": ".plot canvas",
     "browse": ".hit",
     "import": ".drop",
-    "health": "meter",
+    "health": ".card table",
 }
-# Where screenshots are kept, if somebody wants to look at them.
-SHOTS = os.environ.get("BITWEIGH_SCREENSHOTS")
-
-
-def fill(url: str) -> None:
-    """A collection of 300 codes with payloads that are hard to show."""
-    rng = np.random.default_rng(0)
-    hard: dict[int, dict[str, Any]] = {
-        0: {"title": "<script>window.stolen = 1</script><img src=x onerror='window.stolen = 1'>"},
-        1: {"title": "ספרים ומילים: שלום", "lang": "he"},
-        2: {"title": "A picture", "picture": PICTURE, "svg": "data:image/svg+xml;base64,PHN2Zy8+"},
-        3: {"title": "An address", "image": "https://example.org/cat.png"},
-    }
-    codes = rng.integers(0, 256, (300, 8), dtype=np.uint8)
-    codes[:6] = codes[0]
-    codes[np.arange(1, 6), np.arange(1, 6)] ^= 5
-    items = []
-    for place, code in enumerate(codes):
-        payload = hard.get(place, {"title": f"Item {place}", "lang": ("de", "fr")[place % 2]})
-        id_ = BIG + 2 * place if place == 5 else place
-        text = base64.b64encode(code.tobytes()).decode()
-        items.append({"id": str(id_), "code": text, "payload": payload})
-    here = f"{url}/v1/collections/things"
-    for path, body in (("", {"kind": "codes", "n_bits": 64}), ("/items", {"items": items})):
-        assert httpx.put(here + path, json=body).status_code < 300
+MAX_BYTES = 200_000
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        skip_or_fail("playwright is missing: pip install playwright")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        skip_or_fail("chromium is missing: `make tools` installs it")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield launched
-        launched.close()
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    process, address = started_server(str(tmp_path_factory.mktemp("page")), "--quiet")
-    fill(address)
-    yield address
-    stop(process)
+    with served_page(tmp_path_factory.mktemp("page")) as address:
+        yield address
 
 
-class Watched:
-    """A page, the errors in its console, and the addresses that it asked."""
-
-    def __init__(self, browser: Any, width: int = 1100, scheme: str = "light") -> None:
-        self.page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        self.page.set_default_timeout(10_000)
-        self.errors: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda said: said.type == "error" and self.errors.append(said.text))
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-
-    def check(self, url: str) -> None:
-        assert not self.errors
-        assert all(one.startswith((url, "data:image/")) for one in self.asked), self.asked
-        wide = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert wide <= 0, f"{wide} pixels too wide"
+@pytest.fixture
+def watched(browser: Any) -> Iterator[Watched]:
+    watched = Watched(browser)
+    yield watched
+    watched.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1100])
-def test_every_view_shows_itself(browser: Any, url: str, width: int, scheme: str) -> None:
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_shows_itself_without_findings(
+    browser: Any, url: str, view: str, width: int, scheme: str
+) -> None:
     watched = Watched(browser, width, scheme)
     page = watched.page
-    for view in VIEWS:
-        page.goto(f"{url}/#{view}?c=things&q=%230&k=5")
-        page.wait_for_selector(SHOWN[view])
-        assert page.locator("nav a[aria-current=page]").inner_text().lower() == view
-        assert page.locator(".problem").count() == 0
-        if SHOTS:
-            page.wait_for_timeout(200)
-            page.screenshot(path=Path(SHOTS) / f"{view}-{width}-{scheme}.png", full_page=True)
-        watched.check(url)
-        unnamed = page.evaluate(
-            "[...document.querySelectorAll('button, input, select')].filter((one) =>"
-            " !(one.labels?.length || one.textContent.trim() || one.ariaLabel)).length"
-        )
-        assert unnamed == 0
-    page.close()
+    page.goto(f"{url}/#{view}?c=things&q=%230&k=5")
+    page.wait_for_selector(SHOWN[view])
+    assert page.locator("nav a[aria-current=page]").inner_text().lower() == view
+    assert page.locator(".problem").count() == 0
+    watched.check(url, view)
+    page.locator(".snippet summary").first.click()
+    watched.check(url)
+    watched.close()
 
 
-def test_payloads_are_text_and_nothing_foreign_is_loaded(browser: Any, url: str) -> None:
-    watched = Watched(browser)
+@pytest.mark.parametrize("width", [360, 1100])
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    ("collection", "query", "expected"),
+    [
+        ("one", "#1", {"search": "nothing else to find", "why": "no hits to explain"}),
+        ("none", "", {"search": "no items yet", "browse": "no items yet", "health": "items"}),
+        ("keyed", "#key 3", {"search": "key 4", "why": "Two beside", "browse": "key 0"}),
+        ("books", "#5", {"search": "plan: shards", "why": "Two beside", "how": "3 shards",
+                         "weights": "places changed", "browse": "cluster", "import": "cluster",
+                         "health": "3 shards \u00d7 1 replica"}),
+    ],
+)  # fmt: skip
+def test_views_of_one_item_of_none_of_keys_and_of_a_cluster(
+    browser: Any, url: str, view: str, width: int, collection: str, query: str,
+    expected: dict[str, str],
+) -> None:  # fmt: skip
+    watched = Watched(browser, width)
+    address = httpx.URL("/", params={"c": collection, "q": query}).query.decode()
+    watched.page.goto(f"{url}/#{view}?{address}")
+    watched.page.wait_for_selector("main :is(.card:not(.ghost), .empty, .hits, .drop, .bars)")
+    if view in expected:
+        watched.page.get_by_text(expected[view]).first.wait_for()
+    assert watched.page.locator(".problem").count() == 0
+    watched.check(url, f"{view}-{collection}")
+    watched.close()
+
+
+def test_the_page_as_loaded_is_small(watched: Watched, url: str) -> None:
+    sizes: list[int] = []
+    watched.page.on(
+        "response",
+        lambda answer: "/v1" in answer.url or sizes.append(len(answer.body())),
+    )
+    watched.page.goto(f"{url}/#browse?c=things")
+    watched.page.wait_for_selector(SHOWN["browse"])
+    assert 100_000 < sum(sizes) <= MAX_BYTES
+
+
+def test_payloads_are_text_and_nothing_foreign_is_loaded(watched: Watched, url: str) -> None:
     page = watched.page
     page.goto(f"{url}/#browse?c=things")
     page.wait_for_selector(".hit")
     assert page.get_by_text("<script>window.stolen").count() == 1
     assert page.evaluate("window.stolen") is None
-    assert page.locator("img.thumb").count() == 1
+    assert page.locator("img.thumb").count() == 2
+    widths = page.eval_on_selector_all("img.thumb", "all => all.map((one) => one.naturalWidth)")
+    assert widths == [32, 32]
+    page.get_by_text("a picture that cannot be shown").wait_for()
+    assert page.get_by_text("data:image/svg+xml").count() == 1
     assert page.locator("a[href='https://example.org/cat.png']").count() == 1
-    hebrew = page.get_by_text("ספרים")
+    assert page.locator("a[href^='javascript']").count() == 0
+    hebrew = page.locator("strong.title", has_text="ספרים")
     assert hebrew.evaluate("one => getComputedStyle(one).direction") == "rtl"
-    page.get_by_role("button", name="he", exact=True).click()
-    page.wait_for_selector(".chip")
-    page.get_by_text("Item 4").wait_for(state="detached")
-    assert page.locator(".hit").count() == 1
     watched.check(url)
-    page.close()
 
 
-def test_keyboard_alone_searches_and_large_ids_are_not_rounded(browser: Any, url: str) -> None:
-    watched = Watched(browser)
+def test_a_click_on_a_value_filters_items_and_searches(watched: Watched, url: str) -> None:
     page = watched.page
-    page.goto(url)
+    page.goto(f"{url}/#browse?c=things")
+    page.get_by_role("button", name="he", exact=True).click()
+    page.locator(".hit").nth(1).wait_for(state="detached")
+    page.get_by_text("#1", exact=True).wait_for()
+    page.get_by_role("button", name="Remove the filter lang").click()
+    page.get_by_text("Item 10", exact=True).wait_for()
+    page.get_by_role("button", name="fr", exact=True).first.click()
+    page.get_by_text("Item 10", exact=True).wait_for(state="detached")
+    page.get_by_role("button", name="More like #9").click()
+    page.wait_for_selector(".hit .strip")
+    assert set(page.locator(".hit .value").all_inner_texts()) == {"fr"}
+    assert page.locator(".hit .strip").count() == 10
+    page.get_by_role("link", name="How").click()
+    french = sum(item["payload"].get("lang") == "fr" for item in things())
+    page.get_by_text(f"{french} items by their distance").wait_for()
+    watched.check(url)
+
+
+def test_items_are_browsed_from_an_id_on_and_page_by_page(watched: Watched, url: str) -> None:
+    page = watched.page
+    page.goto(f"{url}/#browse?c=things")
+    page.get_by_role("button", name="More items").click()
+    page.get_by_text("Item 30", exact=True).wait_for()
+    assert page.locator(".hit").count() == 40
+    page.get_by_label("From").fill("#295")
+    page.keyboard.press("Enter")
+    page.get_by_text("Item 10", exact=True).wait_for(state="detached")
+    titles = page.locator(".hit .id").all_inner_texts()
+    assert titles == ["#295", "#296", "#297", "#298", "#299", f"#{BIG}"]
+    watched.check(url)
+
+
+def test_keyboard_alone_searches_and_large_ids_are_not_rounded(watched: Watched, url: str) -> None:
+    page = watched.page
+    page.goto(f"{url}/#search?c=things")
     page.wait_for_selector("input[type=search]")
     for _ in range(30):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.type") == "search":
             break
-    page.keyboard.type(f"#{BIG + 10}")
+    page.keyboard.type(f"#{BIG}")
     page.keyboard.press("Enter")
     page.wait_for_selector(".hit")
-    page.goto(f"{url}/#search?c=things&q=%230")
-    page.get_by_text(f"#{BIG + 10}", exact=True).wait_for()
-    page.get_by_label("Plain Hamming beside it").check()
-    page.get_by_text("are among the weighted hits").wait_for()
-    page.get_by_text("This request as curl and Python").click()
-    assert "/v1/collections/things/search" in page.locator("pre").first.inner_text()
+    assert page.locator(".problem").count() == 0
+    page.goto(f"{url}/#why?c=things&q=%230")
+    page.get_by_label("Why is this one not among them?").fill(f"#{BIG}")
+    page.keyboard.press("Enter")
+    page.get_by_text(f"#{BIG}", exact=True).wait_for()
+    page.get_by_text("not among the 10").wait_for()
     watched.check(url)
-    page.close()
 
 
-def test_a_muted_bit_changes_the_ranking(browser: Any, url: str) -> None:
-    watched = Watched(browser)
+def test_an_item_that_is_not_there_is_said_and_the_hits_come_back(
+    watched: Watched, url: str
+) -> None:
+    page = watched.page
+    page.goto(f"{url}/#why?c=things&q=%230")
+    page.get_by_label("Why is this one not among them?").fill("12345")
+    page.keyboard.press("Enter")
+    page.get_by_text("no item 12345").wait_for()
+    page.get_by_role("button", name="Back to the hits").click()
+    page.wait_for_selector(".hit .strip")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("[1, 2", "A vector is a JSON list of numbers"),
+        ("[]", "must have numbers only"),
+        ("#", "Type an id or a key"),
+        ("words", "no embedder for text"),
+        ("[1, 2]", "must have 64 numbers"),
+        ("#123456", "123456"),
+        ("#99999999999999999999", "no item"),
+    ],
+)
+def test_a_wrong_query_is_explained(watched: Watched, url: str, typed: str, said: str) -> None:
+    page = watched.page
+    page.goto(f"{url}/#search?c=things")
+    page.fill("input[type=search]", typed)
+    page.keyboard.press("Enter")
+    page.locator(".problem", has_text=said).first.wait_for()
+
+
+def test_plain_hamming_stands_beside_the_weighted_hits(watched: Watched, url: str) -> None:
+    page = watched.page
+    vector = [round(0.1 + (place % 7) ** 3 * (-1) ** place, 2) for place in range(64)]
+    page.goto(f"{url}/#search?c=things&q={vector}")
+    page.wait_for_selector(".hit .strip")
+    weighted = page.locator(".hit .id").all_inner_texts()
+    page.get_by_label("Plain Hamming beside it").check()
+    page.get_by_text("are weighted hits too").wait_for()
+    ids = page.locator(".beside section:nth-child(2) .hit .id").all_inner_texts()
+    costs = [[0, 1] if value < 0 else [1, 0] for value in vector]
+    query = {"costs": costs, "k": 10}
+    hits = httpx.post(f"{url}/v1/collections/things/search", json=query).json()["hits"]
+    assert ids == [f"#{hit['id']}" for hit in hits]
+    shared = set(ids) & set(weighted)
+    assert 0 < len(shared) < 10
+    assert page.get_by_text("not among the plain").count() == 10 - len(shared)
+    assert page.get_by_text("not among the weighted").count() == 10 - len(shared)
+    watched.check(url, "plain")
+
+
+def test_what_the_bits_of_a_hit_pay_is_listed_and_two_hits_are_compared(
+    watched: Watched, url: str
+) -> None:
+    page = watched.page
+    page.goto(f"{url}/#why?c=things&q=%230")
+    page.wait_for_selector(".compare")
+    first = page.locator(".hit").first
+    label = str(first.locator("svg").get_attribute("aria-label"))
+    differs = re.search(r"differs from the query in (\d+) of 64 bits", label)
+    assert differs is not None
+    first.locator("summary").click()
+    first.locator("tbody tr").first.wait_for()
+    assert first.locator("tbody tr").count() == int(differs[1])
+    assert first.locator(".distance").inner_text().split()[-1] == differs[1]
+    page.get_by_label("the other item").select_option(index=5)
+    page.get_by_text("is nearer by").wait_for()
+    box = first.locator("svg").bounding_box()
+    page.mouse.move(box["x"] + 3, box["y"] + 5)
+    page.get_by_text(re.compile(r"bit \d+ · weight 1 · query [01], item [01]")).wait_for()
+    watched.check(url)
+
+
+def test_muted_and_drawn_bits_change_the_ranking(watched: Watched, url: str) -> None:
     page = watched.page
     page.goto(f"{url}/#weights?c=things&q=%230&k=10")
     page.get_by_text("0 of 10 places changed").wait_for()
     page.locator(".bar").first.focus()
-    for _ in range(40):
+    for _ in range(20):
         page.keyboard.press("m")
         page.keyboard.press("ArrowRight")
-    page.get_by_text("40 of 64 changed").wait_for()
+    page.get_by_text("20 muted").wait_for()
     page.get_by_text(re.compile(r"[1-9]\d* of 10 places changed")).wait_for()
+    assert (
+        page.get_by_role("slider", name="bit 0", exact=True).get_attribute("aria-valuetext")
+        == "muted"
+    )
     page.get_by_role("button", name="Reset").click()
     page.get_by_text("0 of 10 places changed").wait_for()
-    watched.check(url)
-    page.close()
+    box = page.locator(".bars").bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 0.5 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 0.25 * box["height"], steps=40)
+    page.mouse.up()
+    page.get_by_text(re.compile(r"3\d bits changed, 0 muted")).wait_for()
+    page.locator(".bar").last.click()
+    page.get_by_text("1 muted").wait_for()
+    watched.check(url, "drawn")
 
 
-def test_a_parquet_file_is_imported_with_errors_by_row(browser: Any, url: str) -> None:
-    httpx.put(f"{url}/v1/collections/new", json={"kind": "codes", "n_bits": 64})
-    codes: list[bytes] = [bytes([row] * 8) for row in range(50)]
-    codes[7] = b"short"
-    table = pa.table({"id": list(range(50)), "name": ["x"] * 50, "code": codes})
-    out = io.BytesIO()
-    pq.write_table(table, out)
-    watched = Watched(browser)
+def test_contrast_zero_ranks_by_plain_hamming(watched: Watched, url: str) -> None:
+    page = watched.page
+    vector = [round(0.1 + (place % 7) ** 3 * (-1) ** place, 2) for place in range(64)]
+    page.goto(f"{url}/#weights?c=things&q={vector}")
+    page.get_by_text("0 of 10 places changed").wait_for()
+    page.get_by_label("Contrast").fill("0")
+    page.get_by_text("0: plain Hamming").wait_for()
+    costs = [[0, 1] if value < 0 else [1, 0] for value in vector]
+    query = {"costs": costs, "k": 10}
+    hits = httpx.post(f"{url}/v1/collections/things/search", json=query).json()["hits"]
+    last = page.locator(".ranking li").last
+    last.get_by_text(f"#{hits[-1]['id']}", exact=True).wait_for()
+    assert page.locator(".ranking .id").all_inner_texts() == [f"#{hit['id']}" for hit in hits]
+
+
+def test_a_parquet_file_is_imported_with_errors_by_row(watched: Watched, url: str) -> None:
+    create(url, "new", [])
     page = watched.page
     page.goto(f"{url}/#import?c=new")
-    file = {"name": "rows.parquet", "mimeType": "", "buffer": out.getvalue()}
+    file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
     page.set_input_files("input[type=file]", file)
-    page.get_by_text("3 columns").wait_for()
+    page.get_by_text("50 rows, 3 columns").wait_for()
     assert page.get_by_label("Vectors or codes").input_value() == "code"
-    page.get_by_role("button", name="Import").click()
-    page.get_by_text("Import done").wait_for()
+    watched.check(url, "columns")
+    page.get_by_role("button", name="Import 50 rows").click()
     page.get_by_text("49 of 50 rows written").wait_for()
-    assert page.locator("tbody tr").count() == 1
+    page.get_by_role("heading", name="Imported").wait_for()
+    assert page.locator("tbody tr").all_inner_texts()[0].startswith("7")
+    page.get_by_text("new (49)").wait_for(state="attached")
+    watched.check(url, "imported")
     page.set_input_files("input[type=file]", {**file, "buffer": b"no parquet at all"})
     page.get_by_text("is not a parquet file").wait_for()
-    watched.check(url)
-    page.close()
+    damaged = parquet()[:-40] + b"\xff" * 32 + parquet()[-8:]
+    page.set_input_files("input[type=file]", {**file, "buffer": damaged})
+    page.get_by_text("is damaged").wait_for()
 
 
-def test_a_wrong_key_is_refused_and_the_right_one_remembered(browser: Any, tmp_path: Path) -> None:
+def test_a_dropped_file_is_taken(watched: Watched, url: str) -> None:
+    page = watched.page
+    page.goto(f"{url}/#import?c=none")
+    page.wait_for_selector(".drop")
+    dropped = page.evaluate_handle(
+        """bytes => {
+            const data = new DataTransfer();
+            data.items.add(new File([new Uint8Array(bytes)], "dropped.parquet"));
+            return data;
+        }""",
+        list(parquet()),
+    )
+    page.dispatch_event(".drop", "drop", {"dataTransfer": dropped})
+    page.get_by_role("heading", name="dropped.parquet").wait_for()
+
+
+def test_a_key_for_reading_may_not_import_and_a_wrong_one_is_refused(
+    browser: Any, tmp_path: Path
+) -> None:
     from bitweigh.server.keys import KeyFile
 
-    secret = KeyFile(tmp_path / "keys.json").add("reader", "read", [])
     process, address = started_server(str(tmp_path), "--quiet")
+    create(address, "things", things())
+    stop(process)
+    secret = KeyFile(tmp_path / "keys.json").add("reader", "read", ["things"])
+    process, address = started_server(str(tmp_path), "--quiet")
+    watched = Watched(browser)
+    page = watched.page
     try:
-        page = Watched(browser).page
         page.goto(address)
         page.get_by_label("Key").fill("bw_wrong")
         page.keyboard.press("Enter")
         page.get_by_text("does not know this key").wait_for()
+        watched.errors.clear()  # Chromium reports each 401.
+        watched.check(address, "key")
         page.get_by_label("Key").fill(secret)
         page.keyboard.press("Enter")
-        page.get_by_text("no collections yet").wait_for()
+        page.get_by_text("or start from an item").wait_for()
         page.reload()
-        page.get_by_text("no collections yet").wait_for()
+        page.get_by_text("or start from an item").wait_for()
         assert page.evaluate("localStorage.length") == 0
-        page.close()
+        page.goto(f"{address}/#health?c=things")
+        page.get_by_text("may not read the metrics").wait_for()
+        page.goto(f"{address}/#import?c=things")
+        file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
+        page.set_input_files("input[type=file]", file)
+        page.get_by_role("button", name="Import 50 rows").click()
+        page.get_by_text("the key has no write access here").wait_for()
+        page.get_by_text("as curl and Python").click()
+        text = "".join(page.locator("pre").all_inner_texts())
+        assert secret not in text
+        assert text.count("BITWEIGH_KEY") == 2
+        page.get_by_role("button", name="Forget the key").click()
+        page.get_by_text("This server asks for a key").wait_for()
+        watched.close()
+    finally:
+        stop(process)
+
+
+def test_a_collection_is_created_where_there_is_none(browser: Any, tmp_path: Path) -> None:
+    process, address = started_server(str(tmp_path), "--quiet")
+    watched = Watched(browser)
+    page = watched.page
+    try:
+        page.goto(address)
+        page.get_by_label("Name").fill("First")
+        assert page.get_by_role("button", name="Create").is_disabled()
+        page.get_by_label("Name").fill("first")
+        page.get_by_label("Items are").select_option("codes")
+        page.get_by_label("Bits in a code").fill("64")
+        watched.check(address, "create")
+        page.get_by_role("button", name="Create").click()
+        page.get_by_text("first (0)").wait_for(state="attached")
+        file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
+        page.set_input_files("input[type=file]", file)
+        page.get_by_role("button", name="Import 50 rows").click()
+        page.get_by_text("49 of 50 rows written").wait_for()
+        watched.check(address)
+        watched.close()
     finally:
         stop(process)
 
 
 def test_the_page_says_that_the_server_is_gone_and_recovers(browser: Any, tmp_path: Path) -> None:
     process, address = started_server(str(tmp_path), "--quiet")
-    fill(address)
-    page = Watched(browser).page
+    create(address, "things", things())
+    watched = Watched(browser)
+    page = watched.page
     page.goto(f"{address}/#search?c=things&q=%230")
     page.wait_for_selector(".hit")
-    process.kill()
+    process.send_signal(signal.SIGKILL)
     process.communicate()
     page.fill("input[type=search]", "#1")
     page.keyboard.press("Enter")
@@ -251,7 +413,8 @@ def test_the_page_says_that_the_server_is_gone_and_recovers(browser: Any, tmp_pa
     process, _ = started_server(str(tmp_path), "--quiet", "--port", port)
     try:
         page.get_by_text("This page tries again").wait_for(state="detached")
-        page.wait_for_selector(".hit")
-        page.close()
+        page.wait_for_selector(".hit .strip")
+        assert page.locator(".problem").count() == 0
+        watched.close()
     finally:
         stop(process)

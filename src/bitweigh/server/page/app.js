@@ -75,14 +75,7 @@ function Box({ place, embedder, go, error }) {
 
 /** @param {{place: Place, collections: Listed[], go: (change: Partial<Place>) => void}} props */
 function Header({ place, collections, go }) {
-  const current = useRef(/** @type {HTMLElement | null} */ (null));
-  useEffect(() => {
-    const link = current.current;
-    const bar = link?.parentElement;
-    // On a narrow screen the views scroll sideways.
-    if (link && bar) bar.scrollLeft = link.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
-  }, [place.view]);
-  return html`<header><div class="brand"><img src="/page/icon.svg" alt="" width="26" height="26" /><h1>bitweigh</h1></div>
+  return html`<header><h1><a class="brand" href="/"><img src="/page/icon.svg" alt="" width="26" height="26" />bitweigh</a></h1>
     <div class="row aside">${collections.length > 0 && html`<label><span class="said">Collection</span><select
       onChange=${(/** @type {any} */ event) => go({ collection: event.target.value, typed: "", filter: {} })}>
       ${collections.map(({ name, items }) => html`<option key=${name} value=${name} selected=${name === place.collection}>
@@ -93,7 +86,7 @@ function Header({ place, collections, go }) {
     }}>Forget the key</button>`}</div>
     <nav aria-label="Views">${Object.entries(VIEWS).map(
       ([view, { title }]) => html`<a key=${view} href=${addressOf({ ...place, view })}
-        ref=${view === place.view ? current : undefined} aria-current=${view === place.view ? "page" : undefined}>${title}</a>`,
+        aria-current=${view === place.view ? "page" : undefined}>${title}</a>`,
     )}</nav></header>`;
 }
 
@@ -165,7 +158,7 @@ function App() {
       main.current?.focus();
     }}>To the content</a>
     <${Header} place=${place} collections=${collections} go=${go} />
-    <main ref=${main} tabindex="-1">
+    <main id="main" ref=${main} tabindex="-1">
       <div role="status">${gone && html`<p class="problem">The server does not answer. This page tries again until it does.</p>`}</div>
       ${needsKey && html`<${KeyForm} wrong=${key.get() !== ""} done=${() => {
         setNeedsKey(false);

@@ -84,8 +84,8 @@ export const reweighed = (costs, weigh) =>
 export const hamming = (costs) => costs.map((pair) => (askedFor(pair) ? [1, 0] : [0, 1]));
 
 /**
- * Weights to a power, with the same sum: 0 makes all bits equal, 1 changes nothing, and above 1
- * heavy bits count for more.
+ * Weights to a power above 0, with the same sum: 1 changes nothing, below it light bits count for
+ * more, and above it heavy ones.
  * @param {Costs} costs
  * @param {number} power
  * @returns {(weight: number) => number}

@@ -161,7 +161,7 @@ function curlOf({ method, path, body, file }) {
 /** @param {{name: string, text: string}} props */
 function Code({ name, text }) {
   const [copied, setCopied] = useState("");
-  return html`<div class="code"><h3>${name}</h3>
+  return html`<div class="code"><p>${name}</p>
     <button type="button" class="small" onClick=${() =>
       navigator.clipboard?.writeText(text).then(() => setCopied(text), () => setCopied(""))}>
       ${copied === text ? "Copied" : `Copy ${name}`}</button>

@@ -36,7 +36,13 @@ const before = (typed) => {
 };
 
 /** @param {ViewProps} props */
-export function Browse({ listed, place, again, more, choose }) {
+export const Browse = (props) =>
+  props.listed.cluster
+    ? html`<p class="empty">The items of a cluster cannot be listed here, but searched.</p>`
+    : html`<${Items} ...${props} />`;
+
+/** @param {ViewProps} props */
+function Items({ listed, place, again, more, choose }) {
   const [from, setFrom] = useState("");
   const [start, setStart] = useState(/** @type {string | null} */ (null));
   const [state, setState] = useState({ items: /** @type {Item[] | null} */ (null), next: /** @type {string | null} */ (null), error: "" });

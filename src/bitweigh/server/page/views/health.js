@@ -64,7 +64,7 @@ function Cluster({ state }) {
     return { name, kind: group.suspects.includes(name) ? "bad" : "good" };
   };
   return html`<section class="card"><h3>Version ${state.version}: ${counted(shards.length, "shard")} × ${counted(replicas, "replica")}</h3>
-    <div class="wide" tabindex="0" role="region" aria-label="shards and replicas"><table class="grid"><thead><tr><th></th>${shards.map(
+    <div class="wide" tabindex="0" role="region" aria-label="shards and replicas"><table class="grid"><thead><tr><td></td>${shards.map(
       (one) => html`<th scope="col">shard ${one.shard}<br /><span class="quiet">${counted(one.rows, "row")}</span></th>`,
     )}</tr></thead><tbody>${Array.from({ length: replicas }, (_, replica) => html`<tr><th scope="row">replica ${replica}</th>${shards.map(({ shard }) => {
       const { name, kind } = holderOf(shard, replica);

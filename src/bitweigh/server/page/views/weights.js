@@ -3,7 +3,7 @@
 // that follows at once.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/standalone.module.js";
 import { Problem, useAnswer, Waiting } from "../answer.js";
-import { byWeight, contrast, reweighed, weightOf } from "../costs.js";
+import { byWeight, contrast, hamming, reweighed, weightOf } from "../costs.js";
 import { counted, distance, microseconds, number } from "../format.js";
 import { titleOf } from "../payload.js";
 import { costsRequest, explainRequest } from "../requests.js";
@@ -182,7 +182,10 @@ export function Weights(props) {
   const first = useAnswer(explainRequest(props), again);
   const costs = /** @type {Costs | null} */ (first.answer?.costs ?? null);
   const order = useMemo(() => (costs ? byWeight(costs) : []), [costs]);
-  const contrasted = useMemo(() => costs && reweighed(costs, contrast(costs, power)), [costs, power]);
+  const contrasted = useMemo(
+    () => costs && (power === 0 ? hamming(costs) : reweighed(costs, contrast(costs, power))),
+    [costs, power],
+  );
   const weights = useMemo(() => contrasted?.map(weightOf) ?? [], [contrasted]);
   const wanted = useMemo(
     () => contrasted && reweighed(contrasted, (weight, bit) => weight * (factors[bit] ?? 1)),
