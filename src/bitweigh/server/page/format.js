@@ -21,7 +21,7 @@ export function distance(value) {
   if (Number.isInteger(value)) return number(value);
   const size = Math.abs(value);
   if (size < 1e-3 || size >= 1e7) return value.toExponential(3);
-  return value.toFixed(size >= 1000 ? 1 : size >= 10 ? 2 : 4);
+  return value.toFixed(size >= 10_000 ? 1 : size >= 100 ? 2 : 4);
 }
 
 /** @param {number} part of 1 */

@@ -95,7 +95,10 @@ export function Histogram({ counts, edges, kth }) {
   // Hits are few beside all items: without a logarithm nothing is to be seen of them.
   const [log, setLog] = useState(true);
   const all = counts.reduce((sum, count) => sum + count, 0);
-  const last = edges[edges.length - 1];
+  // Bins of whole distances end in the middle between two.
+  const half = Math.abs(edges[0] % 1) === 0.5 && Math.abs(edges[1] % 1) === 0.5 ? 0.5 : 0;
+  const low = edges[0] + half;
+  const high = edges[edges.length - 1] - half;
   useEffect(() => {
     const element = /** @type {HTMLElement} */ (box.current);
     const middles = counts.map((_, place) => (edges[place] + edges[place + 1]) / 2);
@@ -121,9 +124,9 @@ export function Histogram({ counts, edges, kth }) {
       plot.destroy();
     };
   }, [counts, edges, kth, log]);
-  const words = `How many items are how far away: ${number(all)} between ${distance(edges[0])} and ${distance(last)}, the last hit at ${distance(kth)}`;
+  const words = `How many items are how far away: ${number(all)} between ${distance(low)} and ${distance(high)}, the last hit at ${distance(kth)}`;
   return html`<figure class="card"><div ref=${box} class="plot" role="img" aria-label=${words}></div>
-    <figcaption class="toolbar"><span class="line">${number(all)} items by their distance, from ${distance(edges[0])} to ${distance(last)}.
-      ${" "}The last hit is at ${distance(kth)}${last > edges[0] ? `, ${percent((kth - edges[0]) / (last - edges[0]))} of the way` : ""}.</span>
+    <figcaption class="toolbar"><span class="line">${number(all)} items by their distance, from ${distance(low)} to ${distance(high)}.
+      ${" "}The last hit is at ${distance(kth)}${high > low ? `, ${percent(Math.max(0, kth - low) / (high - low))} of the way` : ""}.</span>
       <label class="check"><input type="checkbox" checked=${log} onChange=${() => setLog(!log)} /> Logarithmic</label></figcaption></figure>`;
 }

@@ -44,8 +44,8 @@ function markOf(ranks, id, other) {
   if (!ranks) return null;
   const rank = ranks.get(id);
   return rank === undefined
-    ? html`<span class="mark alone">not among the ${other}</span>`
-    : html`<span class="mark">${rank} of the ${other}</span>`;
+    ? html`<span class="mark alone">not among ${other} hits</span>`
+    : html`<span class="mark">${other} rank ${rank}</span>`;
 }
 
 /** @param {{filtered: boolean}} props */
@@ -71,10 +71,13 @@ export function Search(props) {
     beside && why ? costsRequest(props, hamming(why.costs), place.k + another) : null,
     again,
   );
-  if (!query) return null;
   const plainHits = /** @type {HitOf[] | undefined} */ (plain.answer?.hits)
-    ?.filter((hit) => hit.id !== query.id && (query.key === undefined || hit.key !== query.key))
+    ?.filter((hit) => hit.id !== query?.id && (query?.key === undefined || hit.key !== query.key))
     .slice(0, place.k);
+  const only = plainHits?.map((hit) => hit.id).filter((id) => !ids.includes(id)) ?? [];
+  const missed = useAnswer(only.length ? explainRequest(props, { k: 1, ids: only }) : null, again);
+  if (!query) return null;
+  const bits = { ...(missed.fresh && missed.answer?.bits), ...why?.bits };
   const filtered = Object.keys(place.filter).length > 0;
   /**
    * @param {HitOf[]} hits
@@ -84,7 +87,7 @@ export function Search(props) {
   const list = (hits, ranks, other) => html`<ol class="hits">${hits.map(
     (hit, at) => html`<${Hit} key=${hit.id} item=${hit} rank=${at + 1} more=${more} choose=${choose}
       mark=${markOf(ranks, hit.id, other)}>
-      ${why?.bits[hit.id] && html`<${Strip} id=${hit.id} item=${why.bits[hit.id]} costs=${why.costs} order=${order} low />`}<//>`,
+      ${why && bits[hit.id] && html`<${Strip} id=${hit.id} item=${bits[hit.id]} costs=${why.costs} order=${order} low />`}<//>`,
   )}</ol>`;
   const shared = plainHits && answer ? answer.hits.filter((hit) => ranksOf(plainHits).has(hit.id)).length : 0;
   return html`<div aria-busy=${found.busy}><${Problem} error=${found.error} />
