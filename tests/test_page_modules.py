@@ -205,3 +205,11 @@ def test_contrast_keeps_the_sum_and_the_order_of_weights(page: Any) -> None:
     spread = [one["weights"][1] / one["weights"][3] for one in found]
     assert spread == sorted(spread)
     assert found[2]["weights"] == [1.0, 3.0, 0.0, 0.25]
+
+
+def test_the_benchmark_of_the_page_sees_hits_and_then_their_bits(url: str) -> None:
+    from benchmarks.server.page_speed import times_of_page
+
+    (times,) = times_of_page(url, "things", ["#10"], 1)
+    assert 0 < times.hits <= times.bits
+    assert times.ready > 0

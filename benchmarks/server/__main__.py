@@ -1,15 +1,17 @@
-"""``python -m benchmarks.server durable|recovery|search|writes|chroma``: figures, exit code."""
+"""``python -m benchmarks.server EXPERIMENT``: its figures, and whether what is promised was kept."""
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import tempfile
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.server import chroma, durable, http_speed, recovery
+from benchmarks.server import chroma, durable, http_speed, page_speed, recovery
 
 
 def main() -> int:
@@ -59,7 +61,26 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--chroma", type=Path, required=True, help="its command, `chroma`")
     command.add_argument("--connections", type=int, default=16)
     command.set_defaults(run=_chroma, promise="4 times Chroma's rate, recall within 0.02 of it")
+
+    command = commands.add_parser("page", parents=[shared], help=page_speed.__doc__)
+    command.add_argument("--rows", type=float, default=1e6)
+    command.add_argument("--visits", type=int, default=10)
+    command.add_argument("--url", help="of a server that runs already, instead of one of our own")
+    command.add_argument("--collection", default=page_speed.NAME, help="of that server")
+    command.add_argument("--query", action="append", help="to search there; may be repeated")
+    command.set_defaults(run=_page, promise="ready within 1 s, hits within 0.5 s after Enter")
     return parser
+
+
+def _page(folder: Path, arguments: argparse.Namespace) -> bool:
+    own = page_speed.serving_codes(folder, int(arguments.rows))
+    queries = arguments.query or ["#17", "#4711", "#99"]
+    with own if arguments.url is None else nullcontext(arguments.url) as url:
+        visits = page_speed.times_of_page(url, arguments.collection, queries, arguments.visits)
+        found = list(visits)
+    for name, times in zip(page_speed.PageTimes._fields, zip(*found, strict=True), strict=True):
+        print(f"{name}: median {statistics.median(times):.0f} ms, worst {max(times):.0f} ms")
+    return max(one.ready for one in found) <= 1000 and max(one.hits for one in found) <= 500
 
 
 def _chroma(folder: Path, arguments: argparse.Namespace) -> bool:
