@@ -1,4 +1,4 @@
-"""``python -m benchmarks.server EXPERIMENT``: its figures, and whether what is promised was kept."""
+"""``python -m benchmarks.server EXPERIMENT``: its figures, and whether its promise was kept."""
 
 from __future__ import annotations
 

@@ -65,6 +65,8 @@ def fill(folder: Path, documents: Documents, texts: list[str], model: Model, n_b
             fit_after=min(1_000, len(texts)),
         )
         collection, _ = store.create(NAME, definition)
+        if collection.fitted and collection.count() == len(texts):
+            return
         for start in range(collection.count(), len(texts), _BLOCK):
             vectors: Floats = as_unit(model.embed(texts[start : start + _BLOCK]))
             items = []
@@ -75,5 +77,6 @@ def fill(folder: Path, documents: Documents, texts: list[str], model: Model, n_b
                 value = collection.contents.value_of(vector.tolist(), None, f"document {place}")
                 items.append(Item(place, None, value, orjson.dumps(shown).decode()))
             collection.written(Upsert(items))
+        collection.fit()  # to all of them, and not to the first thousand
     finally:
         store.close()

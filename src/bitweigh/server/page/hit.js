@@ -23,10 +23,10 @@ export function Hit({ item, rank, mark, more, choose, brief, children }) {
       <span class="id">#${item.id}</span>
       ${item.key !== undefined && field !== null && html`<span class="quiet" dir="auto">${item.key}</span>`}
       ${mark}
-      ${more && html`<button type="button" class="small more" aria-label=${`More like #${item.id}`}
+      <span class="end">${more && html`<button type="button" class="small" aria-label=${`More like #${item.id}`}
         onClick=${() => more(item.id)}><span class="on-wide">More like this</span><span class="on-narrow">Similar</span></button>`}
       ${item.distance !== undefined && html`<span class="distance"><span class="said">distance </span>
-        ${distance(item.distance)}</span>`}
+        ${distance(item.distance)}</span>`}</span>
     </div>
     ${!brief && html`<${Payload} payload=${item.payload} without=${field} choose=${choose} />`}
     ${children}</li>`;

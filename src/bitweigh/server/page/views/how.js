@@ -22,15 +22,13 @@ const BLOCK_ROWS = 32;
 /**
  * Times of the same search, predicted and measured.
  * @param {any} plan
- * @param {number | undefined} took_us
  * @returns {Amount[]}
  */
-function timesOf(plan, took_us) {
+function timesOf(plan) {
   const found = [];
   if (plan.predicted_us) found.push({ name: "probing, predicted", us: plan.predicted_us, kind: "soft" });
   if (plan.scan_us) found.push({ name: "scanning, predicted", us: plan.scan_us, kind: "soft" });
   found.push({ name: "in the engine, measured", us: plan.engine_us, kind: "" });
-  if (took_us !== undefined) found.push({ name: "with HTTP, measured", us: took_us, kind: "" });
   return found.map(({ name, us, kind }) => ({ name, amount: us, text: microseconds(us), kind }));
 }
 
@@ -96,7 +94,8 @@ export function How(props) {
     <h2>The search</h2>
     <p><span class="badge">${plan.plan}</span> ${plan.reason}</p>
     ${counters && html`<div class="pairs"><section class="card"><h3>Time</h3>
-        <${Amounts} label="times" amounts=${timesOf(plan, search.answer?.took_us)} /></section>
+        <${Amounts} label="times" amounts=${timesOf(plan)} />
+        ${search.answer && html`<p class="line">A search over HTTP takes the server ${microseconds(search.answer.took_us)} in all.</p>`}</section>
       <section class="card"><h3>Items</h3><${Amounts} label="items" amounts=${rowsOf(plan, rows, hits.length)} /></section></div>
     <${Facts} facts=${[
       ["probes", number(counters.probes ?? 0)],
