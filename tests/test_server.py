@@ -170,55 +170,6 @@ def test_a_search_shows_the_payload_fields_that_it_asks_for(api: Api) -> None:
     assert "payload" not in hit
 
 
-def test_explain_says_what_each_bit_pays(api: Api) -> None:
-    request = {"vector": [0.5, -1.25, 3.0, 0.1, 0, 2, -7, 1e-9], "k": 3, "ids": [0], "bins": 5}
-    found = api.done("POST", "emb/explain", request)
-    assert sum(found["histogram"]["counts"]) == 20
-    assert len(found["histogram"]["edges"]) == 6
-    vector = np.array(request["vector"], np.float64)
-    assert found["costs"] == make_costs.inner_product(vector).tolist()
-    assert set(found["bits"]) == {str(hit["id"]) for hit in found["hits"]} | {"0"}
-    for hit in found["hits"]:
-        pays = found["bits"][str(hit["id"])]
-        assert sum(pays["pays"]) == pytest.approx(hit["distance"], rel=1e-12)
-        bits = [int(bit) for bit in pays["bits"]]
-        assert pays["pays"] == [cost[bit] for cost, bit in zip(found["costs"], bits, strict=True)]
-
-
-@pytest.mark.parametrize("k", [1, 5, 19, 20, 100])
-def test_explain_has_the_hits_of_a_search_by_id(api: Api, k: int) -> None:
-    request = {"id": 7, "k": k, "payload": True}
-    hits = api.done("POST", "codes/explain", request)["hits"]
-    assert hits == api.done("POST", "codes/search", request)["hits"]
-    assert len(hits) == min(k, 19)
-    assert all(hit["id"] != 7 for hit in hits)
-
-
-def test_explain_leaves_the_histogram_out_if_it_has_no_bins(api: Api) -> None:
-    request = {"id": 7, "bins": 0}
-    assert api.done("POST", "codes/explain", request)["histogram"] is None
-
-
-def test_the_histogram_of_whole_distances_has_as_many_of_them_in_each_bin(api: Api) -> None:
-    for bins in (1, 2, 3, 64, 1000):
-        found = api.done("POST", "codes/explain", {"id": 7, "bins": bins})["histogram"]
-        edges = np.array(found["edges"])
-        assert sum(found["counts"]) == 20
-        assert len(found["counts"]) == len(edges) - 1 <= bins
-        assert np.all(edges % 1.0 == 0.5)
-        assert len(set(np.diff(edges))) == 1
-
-
-def test_the_histogram_of_a_filtered_search_has_the_items_of_the_filter(api: Api) -> None:
-    request = {"id": 7, "k": 2, "bins": 3, "filter": {"n": {"lt": 5}}}
-    found = api.done("POST", "codes/explain", request)
-    assert sum(found["histogram"]["counts"]) == 5
-    assert max(hit["id"] for hit in found["hits"]) < 5
-    request["filter"] = {"n": {"lt": -5}}
-    found = api.done("POST", "codes/explain", request)
-    assert (found["histogram"], found["hits"], found["bits"]) == (None, [], {})
-
-
 def test_items_are_replaced_by_id_and_by_key(api: Api, names: Iterator[str]) -> None:
     name = next(names)
     api.create(name, kind="codes", n_bits=8)

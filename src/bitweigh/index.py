@@ -575,14 +575,21 @@ class Index:
         """
         return Filter(allow=allow, deny=deny)
 
-    def explain(self, costs: ArrayLike, k: int, *, method: Method = "auto") -> Explanation:
+    def explain(
+        self,
+        costs: ArrayLike,
+        k: int,
+        *,
+        method: Method = "auto",
+        filter: Filter | None = None,  # noqa: A002
+    ) -> Explanation:
         """Search for one query, and report how it was searched and why.
 
         Parameters
         ----------
         costs : float32 or float64 (n_bits, 2)
             One query.
-        k, method
+        k, method, filter
             As in `search`.
 
         Returns
@@ -604,7 +611,7 @@ class Index:
         query = self._one_query(costs)
         k = as_k(k)
         state = self._state
-        request = self._request(search_options(method, 1), state=state)
+        request = self._request(search_options(method, 1), filter=filter, state=state)
         pages = _core.PageCounter()
         stats = nearest(request, query, k, stats=True, pages=pages).stats
         assert stats is not None

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitweigh import Filter, Index, SearchResult
 from bitweigh.server.asking import Prepared, costs_of, hits_of, is_exact, time_left
-from bitweigh.server.collection import Collection
+from bitweigh.server.collection import Collection, View
 from bitweigh.server.payload_filters import Condition
 from bitweigh.typing import BitOrder, Codes
 
@@ -51,7 +51,7 @@ class _Codes(Protocol):
 def explained(collection: Collection, asked: AskedWhy) -> dict[str, Any]:
     """The answer for a collection, all of it of one state."""
     with collection.pinned() as (reader, view):
-        costs, codes = costs_of(collection, view, asked.query)
+        costs, codes = _costs_of(collection, view, asked.query)
         allowed = (
             None
             if asked.condition is None
@@ -61,7 +61,7 @@ def explained(collection: Collection, asked: AskedWhy) -> dict[str, Any]:
         found = codes.search(costs, asked.k + 1, filter=allowed, timeout=timeout)
         distances, ids = found_hits(asked, found)
         return {
-            "plan": codes.explain(costs, asked.k).as_dict(),
+            "plan": codes.explain(costs, asked.k, filter=allowed).as_dict(),
             "hits": hits_of(distances, ids, asked.payload, reader.payloads(ids)),
             "costs": np.ascontiguousarray(costs, np.float64),
             "bits": bits_of(codes, costs, [*ids, *asked.others]),
@@ -69,6 +69,14 @@ def explained(collection: Collection, asked: AskedWhy) -> dict[str, Any]:
             "seq": view.seq,
             "exact": is_exact(collection.contents, asked.query),
         }
+
+
+def _costs_of(collection: Collection, view: View, query: Prepared) -> tuple[NDArray[Any], Index]:
+    """The costs of a query; for an item those by which a search finds others like it."""
+    costs, codes = costs_of(collection, view, query)
+    if query.form == "id" and query.weights is None:
+        return collection.contents.costs_of_item(view.index, query.value, costs), codes
+    return costs, codes
 
 
 def found_hits(asked: AskedWhy, found: SearchResult) -> tuple[list[float], list[int]]:
@@ -104,7 +112,12 @@ def _histogram(
     if not distances.size:
         return None
     counts, edges = np.histogram(distances, _bins_of(distances, asked.bins))
-    return {"counts": counts.tolist(), "edges": edges.tolist()}
+    return {
+        "counts": counts.tolist(),
+        "edges": edges.tolist(),
+        "min": float(distances.min()),
+        "max": float(distances.max()),
+    }
 
 
 def _bins_of(distances: NDArray[np.float64], bins: int) -> int | NDArray[np.float64]:

@@ -141,6 +141,15 @@ class Contents(ABC):
         """The items most like one of them, without itself."""
         return Answer(*index.search_by_id([id_], k, **options))
 
+    def costs_of_item(
+        self,
+        index: Any,  # noqa: ANN401, ARG002
+        id_: int,  # noqa: ARG002
+        code_costs: NDArray[Any],
+    ) -> NDArray[Any]:
+        """The costs that `by_id` ranks codes by; `code_costs` are those of the item's code."""
+        return code_costs
+
     def add(self, index: AnyIndex, values: Sequence[bytes], ids: Sequence[int]) -> None:
         """Add items to an index, or replace those with the same ids."""
         for first in range(0, len(ids), _AT_ONCE):
@@ -314,6 +323,17 @@ class EmbeddingContents(Contents):
         scores, ids = index.search_by_id([id_], k, **options)
         return Answer(-scores, ids)
 
+    def costs_of_item(
+        self,
+        index: Any,  # noqa: ANN401
+        id_: int,
+        code_costs: NDArray[Any],
+    ) -> NDArray[Any]:
+        """The inner product with the kept vector, or with the item's bits as -1 and +1."""
+        if self.reranks:
+            return make_costs.inner_product(index.vectors_of([id_])[0].astype(np.float64))
+        return make_costs.inner_product(np.where(code_costs[:, 0] > code_costs[:, 1], 1.0, -1.0))
+
     def costs_of(self, index: AnyIndex, vectors: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
         """Those of the inner product with the bits."""
         return make_costs.inner_product(vectors)
@@ -387,6 +407,18 @@ class VectorContents(Contents):
     def reranks(self) -> bool:
         """If vectors are kept."""
         return self.definition.rerank is not None
+
+    def costs_of_item(
+        self,
+        index: Any,  # noqa: ANN401
+        id_: int,
+        code_costs: NDArray[Any],
+    ) -> NDArray[Any]:
+        """Those of the kept vector; without any, those of the code."""
+        if not self.reranks:
+            return code_costs
+        costs: NDArray[Any] = index.costs(index.vectors_of([id_])[0].astype(np.float32))
+        return costs
 
     def costs_of(self, index: AnyIndex, vectors: NDArray[Any]) -> NDArray[Any]:
         """Those of the weigher."""

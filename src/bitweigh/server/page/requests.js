@@ -50,14 +50,27 @@ export const explainRequest = (props, more = {}) =>
   };
 
 /**
- * The same search with costs of one's own.
+ * The same search with costs of one's own. An item that is asked for by its id is no hit of its
+ * own; by costs it is one, so one more is asked for, and `othersOf` leaves it out.
  * @param {ViewProps} props
  * @param {import("./costs.js").Costs} costs
- * @param {number} [k]
  * @returns {Request}
  */
-export const costsRequest = (props, costs, k = props.place.k) => ({
+export const costsRequest = (props, costs) => ({
   method: "POST",
   path: `${ofCollection(props.listed.name)}/search`,
-  body: { ...bodyOf({ ...props, query: null }), costs, k },
+  body: { ...bodyOf({ ...props, query: null }), costs, k: props.place.k + (asksItem(props.query) ? 1 : 0) },
 });
+
+/** @param {Query | null} query */
+const asksItem = (query) => query?.id !== undefined || query?.key !== undefined;
+
+/**
+ * Hits by costs without the item that the query names.
+ * @param {ViewProps} props
+ * @param {import("./api.js").Hit[]} hits
+ */
+export const othersOf = ({ query, place }, hits) =>
+  hits
+    .filter((hit) => hit.id !== query?.id && (query?.key === undefined || hit.key !== query.key))
+    .slice(0, place.k);

@@ -5,7 +5,7 @@ import { Problem, useAnswer, Waiting } from "../answer.js";
 import { byWeight, hamming } from "../costs.js";
 import { counted, microseconds } from "../format.js";
 import { Hit } from "../hit.js";
-import { costsRequest, explainRequest, searchRequest } from "../requests.js";
+import { costsRequest, explainRequest, othersOf, searchRequest } from "../requests.js";
 import { Snippet } from "../snippet.js";
 import { Legend, Strip } from "../strip.js";
 
@@ -65,16 +65,9 @@ export function Search(props) {
   const explained = useAnswer(ids.length ? explainRequest(props, { k: 1, ids }) : null, again);
   const why = /** @type {Explained | null} */ (explained.fresh ? explained.answer : null);
   const order = useMemo(() => (why ? byWeight(why.costs) : []), [why]);
-  // An item is no hit of its own; searched by costs it is one, so one more is needed.
-  const another = query?.id !== undefined || query?.key !== undefined ? 1 : 0;
-  const plain = useAnswer(
-    beside && why ? costsRequest(props, hamming(why.costs), place.k + another) : null,
-    again,
-  );
-  const plainHits = /** @type {HitOf[] | undefined} */ (plain.answer?.hits)
-    ?.filter((hit) => hit.id !== query?.id && (query?.key === undefined || hit.key !== query.key))
-    .slice(0, place.k);
-  const only = plainHits?.map((hit) => hit.id).filter((id) => !ids.includes(id)) ?? [];
+  const plain = useAnswer(beside && why ? costsRequest(props, hamming(why.costs)) : null, again);
+  const plainHits = plain.answer && othersOf(props, plain.answer.hits);
+  const only = plainHits?.map((/** @type {HitOf} */ hit) => hit.id).filter((/** @type {string} */ id) => !ids.includes(id)) ?? [];
   const missed = useAnswer(only.length ? explainRequest(props, { k: 1, ids: only }) : null, again);
   if (!query) return null;
   const bits = { ...(missed.fresh && missed.answer?.bits), ...why?.bits };

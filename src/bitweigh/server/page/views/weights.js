@@ -6,7 +6,7 @@ import { Problem, useAnswer, Waiting } from "../answer.js";
 import { byWeight, contrast, hamming, reweighed, weightOf } from "../costs.js";
 import { counted, distance, microseconds, number } from "../format.js";
 import { titleOf } from "../payload.js";
-import { costsRequest, explainRequest } from "../requests.js";
+import { costsRequest, explainRequest, othersOf } from "../requests.js";
 import { Snippet } from "../snippet.js";
 
 /**
@@ -193,14 +193,14 @@ export function Weights(props) {
   );
   const request = query && wanted ? costsRequest(props, wanted) : null;
   const found = useAnswer(request, again);
-  // With the costs as they were, the items themselves are found that explain leaves out.
   const asked = useAnswer(query && costs ? costsRequest(props, costs) : null, again);
   if (!query) return null;
   const { answer } = found;
-  const before = asked.answer?.hits.map((/** @type {Hit} */ hit) => hit.id) ?? [];
+  const hits = answer ? othersOf(props, answer.hits) : [];
+  const before = asked.answer ? othersOf(props, asked.answer.hits).map((hit) => hit.id) : [];
   const changed = Object.values(factors).filter((factor) => factor !== 1).length;
   const muted = Object.values(factors).filter((factor) => factor === 0).length;
-  const moved = asked.answer && answer?.hits.filter((/** @type {Hit} */ hit, /** @type {number} */ place) => before[place] !== hit.id).length;
+  const moved = hits.filter((hit, place) => before[place] !== hit.id).length;
   const few = narrow ? SHOWN.narrow : SHOWN.wide;
   return html`<div aria-busy=${first.busy}><${Problem} error=${first.error || found.error} />
     ${!costs && html`<${Waiting} busy=${first.busy} rows=${2} />`}
@@ -216,8 +216,8 @@ export function Weights(props) {
         <span class="row">${order.length > few && html`<button type="button" onClick=${() => setAll(!all)}>
             ${all ? `The ${few} heaviest` : `All ${order.length} bits`}</button>`}
           <button type="button" disabled=${!changed && power === 1} onClick=${reset}>Reset</button></span></div>`}
-    ${answer && asked.answer && html`<p class="line" role="status">${moved} of ${answer.hits.length} places changed ·
+    ${answer && asked.answer && html`<p class="line" role="status">${moved} of ${hits.length} places changed ·
         ${" "}${counted(changed - muted, "bit")} changed, ${muted} muted · ranked in ${microseconds(answer.engine_us)}</p>
-      <${Ranking} hits=${answer.hits} before=${before} />`}
+      <${Ranking} hits=${hits} before=${before} />`}
     <${Snippet} requests=${[request]} /></div>`;
 }

@@ -1,0 +1,105 @@
+"""What a search does and what bits pay, as the server explains it: of the search that was asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from server_cases import Api, small_api
+
+from bitweigh import costs as make_costs
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    with small_api(tmp_path_factory.mktemp("served")) as found:
+        yield found
+
+
+@pytest.fixture
+def names() -> Iterator[str]:
+    """Names of collections that no other test has."""
+    return (f"own{time.perf_counter_ns()}" for _ in iter(int, 1))
+
+
+def test_explain_says_what_each_bit_pays(api: Api) -> None:
+    request = {"vector": [0.5, -1.25, 3.0, 0.1, 0, 2, -7, 1e-9], "k": 3, "ids": [0], "bins": 5}
+    found = api.done("POST", "emb/explain", request)
+    assert sum(found["histogram"]["counts"]) == 20
+    assert len(found["histogram"]["edges"]) == 6
+    vector = np.array(request["vector"], np.float64)
+    assert found["costs"] == make_costs.inner_product(vector).tolist()
+    assert set(found["bits"]) == {str(hit["id"]) for hit in found["hits"]} | {"0"}
+    for hit in found["hits"]:
+        pays = found["bits"][str(hit["id"])]
+        assert sum(pays["pays"]) == pytest.approx(hit["distance"], rel=1e-12)
+        bits = [int(bit) for bit in pays["bits"]]
+        assert pays["pays"] == [cost[bit] for cost, bit in zip(found["costs"], bits, strict=True)]
+
+
+@pytest.mark.parametrize("k", [1, 5, 19, 20, 100])
+def test_explain_has_the_hits_of_a_search_by_id(api: Api, k: int) -> None:
+    request = {"id": 7, "k": k, "payload": True}
+    hits = api.done("POST", "codes/explain", request)["hits"]
+    assert hits == api.done("POST", "codes/search", request)["hits"]
+    assert len(hits) == min(k, 19)
+    assert all(hit["id"] != 7 for hit in hits)
+
+
+def test_explain_of_an_item_ranks_as_the_search_does(api: Api, names: Iterator[str]) -> None:
+    vectors = np.random.default_rng(3).standard_normal((300, 16)).round(2)
+    items = [{"id": place, "vector": row.tolist()} for place, row in enumerate(vectors)]
+    for options in (
+        {"kind": "embeddings", "dim": 16},
+        {"kind": "embeddings", "dim": 16, "rescore": "float32"},
+        {"kind": "vectors", "dim": 16, "n_bits": 16, "fit_after": 10},
+        {"kind": "vectors", "dim": 16, "n_bits": 16, "fit_after": 10, "rerank": "float32"},
+    ):
+        name = next(names)
+        api.create(name, **options)
+        api.upsert(name, items)
+        why = api.done("POST", f"{name}/explain", {"id": 7, "k": 20})
+        found = api.done("POST", f"{name}/search", {"id": 7, "k": 20})
+        assert why["exact"] == found["exact"]
+        if found["exact"]:
+            assert why["hits"] == found["hits"]
+        else:
+            # Ranked again by vectors, of the nearest by these costs.
+            by_costs = api.done("POST", f"{name}/search", {"costs": why["costs"], "k": 21})
+            assert [hit for hit in by_costs["hits"] if hit["id"] != 7][:20] == why["hits"]
+            both = {hit["id"] for hit in why["hits"]} & {hit["id"] for hit in found["hits"]}
+            assert len(both) > 5
+            assert len(set(map(tuple, why["costs"]))) > 4
+
+
+def test_the_plan_of_a_filtered_explanation_is_that_of_the_filtered_search(api: Api) -> None:
+    request = {"id": 7, "k": 2, "filter": {"n": {"lt": 5}}}
+    counters = api.done("POST", "codes/explain", request)["plan"]["counters"]
+    assert counters["rows_scanned"] + counters["rows_scored_directly"] <= 5
+
+
+def test_explain_leaves_the_histogram_out_if_it_has_no_bins(api: Api) -> None:
+    request = {"id": 7, "bins": 0}
+    assert api.done("POST", "codes/explain", request)["histogram"] is None
+
+
+def test_the_histogram_of_whole_distances_has_as_many_of_them_in_each_bin(api: Api) -> None:
+    for bins in (1, 2, 3, 64, 1000):
+        found = api.done("POST", "codes/explain", {"id": 7, "bins": bins})["histogram"]
+        edges = np.array(found["edges"])
+        assert sum(found["counts"]) == 20
+        assert len(found["counts"]) == len(edges) - 1 <= bins
+        assert np.all(edges % 1.0 == 0.5)
+        assert len(set(np.diff(edges))) == 1
+
+
+def test_the_histogram_of_a_filtered_search_has_the_items_of_the_filter(api: Api) -> None:
+    request = {"id": 7, "k": 2, "bins": 3, "filter": {"n": {"lt": 5}}}
+    found = api.done("POST", "codes/explain", request)
+    assert sum(found["histogram"]["counts"]) == 5
+    assert max(hit["id"] for hit in found["hits"]) < 5
+    request["filter"] = {"n": {"lt": -5}}
+    found = api.done("POST", "codes/explain", request)
+    assert (found["histogram"], found["hits"], found["bits"]) == (None, [], {})
