@@ -72,8 +72,8 @@ def test_every_view_shows_itself_without_findings(
     [
         ("one", "#1", {"search": "nothing else to find", "why": "no hits to explain"}),
         ("none", "", {"search": "no items yet", "browse": "no items yet", "health": "items"}),
-        ("keyed", "#key 3", {"search": "key 4", "why": "Two beside", "browse": "key 0"}),
-        ("books", "#5", {"search": "plan: shards", "why": "Two beside", "how": "3 shards",
+        ("keyed", "#key 3", {"search": "key 4", "why": "Side by side", "browse": "key 0"}),
+        ("books", "#5", {"search": "plan: shards", "why": "Side by side", "how": "3 shards",
                          "weights": "places changed", "browse": "cluster", "import": "cluster",
                          "health": "3 shards \u00d7 1 replica"}),
     ],
@@ -138,7 +138,7 @@ def test_a_click_on_a_value_filters_items_and_searches(watched: Watched, url: st
     assert page.locator(".hit .strip").count() == 10
     page.get_by_role("link", name="How").click()
     french = sum(item["payload"].get("lang") == "fr" for item in things())
-    page.get_by_text(f"{french} items by their distance").wait_for()
+    page.get_by_text(f"{french} items by distance").wait_for()
     watched.check(url)
 
 
@@ -208,13 +208,66 @@ def test_a_wrong_query_is_explained(watched: Watched, url: str, typed: str, said
     page.locator(".problem", has_text=said).first.wait_for()
 
 
+def test_the_same_query_is_asked_again(watched: Watched, url: str) -> None:
+    page = watched.page
+    page.goto(f"{url}/#search?c=things&q=%2310")
+    page.wait_for_selector(".hit .strip")
+    with page.expect_request("**/search?ids=string"):
+        page.get_by_role("button", name="Search").click()
+
+
+def test_a_collection_that_is_not_there_is_not_replaced_by_another(
+    watched: Watched, url: str
+) -> None:
+    page = watched.page
+    page.goto(f"{url}/#search?c=gone&q=%2310")
+    page.get_by_text("There is no collection gone here").wait_for()
+    assert page.locator(".hit").count() == 0
+    page.locator("header select").select_option("things")
+    page.get_by_text("or start from an item").wait_for()
+    watched.check(url)
+
+
+def test_integers_beyond_doubles_are_shown_as_they_are(watched: Watched, url: str) -> None:
+    payload = {"big": 2**53 + 1, "list": [2**60 + 1, 0.5], "small": 7}
+    item = {"id": 1, "code": "AAAAAAAAAAA=", "payload": payload}
+    create(url, "numbers", [item])
+    page = watched.page
+    page.goto(f"{url}/#browse?c=numbers")
+    page.get_by_text(str(2**53 + 1), exact=True).wait_for()
+    page.get_by_text(f"[{2**60 + 1},0.5]", exact=True).wait_for()
+    assert page.locator(".hit .value").all_inner_texts() == ["7"]
+
+
+def test_a_filtered_out_item_and_a_hit_are_told_apart_from_those_too_far(
+    watched: Watched, url: str
+) -> None:
+    page = watched.page
+    page.goto(f'{url}/#why?c=things&q=%2310&f={{"lang":"fr"}}')
+    page.wait_for_selector(".compare")
+    query = {"id": 10, "k": 30, "payload": True}
+    hits = httpx.post(f"{url}/v1/collections/things/search", json=query).json()["hits"]
+    nearest = next(hit["id"] for hit in hits if hit["payload"].get("lang") == "de")
+    first = next(hit["id"] for hit in hits if hit["payload"].get("lang") == "fr")
+    box = page.get_by_label("Why is this one not among them?")
+    box.fill(f"00{nearest}")
+    page.keyboard.press("Enter")
+    page.get_by_text("left out by the filter").wait_for()
+    box.fill(str(first))
+    page.keyboard.press("Enter")
+    page.get_by_text("it is hit 1", exact=True).wait_for()
+    page.fill("input[type=search]", "#12")
+    page.get_by_role("button", name="Search").click()
+    page.get_by_text("left out by the filter").wait_for(state="detached")
+
+
 def test_plain_hamming_stands_beside_the_weighted_hits(watched: Watched, url: str) -> None:
     page = watched.page
     vector = [round(0.1 + (place % 7) ** 3 * (-1) ** place, 2) for place in range(64)]
     page.goto(f"{url}/#search?c=things&q={vector}")
     page.wait_for_selector(".hit .strip")
     weighted = page.locator(".hit .id").all_inner_texts()
-    page.get_by_label("Plain Hamming beside it").check()
+    page.get_by_label("Compare with plain Hamming").check()
     page.get_by_text("are weighted hits too").wait_for()
     ids = page.locator(".beside section:nth-child(2) .hit .id").all_inner_texts()
     costs = [[0, 1] if value < 0 else [1, 0] for value in vector]
@@ -393,6 +446,27 @@ def test_a_collection_is_created_where_there_is_none(browser: Any, tmp_path: Pat
         page.get_by_role("button", name="Import 50 rows").click()
         page.get_by_text("49 of 50 rows written").wait_for()
         watched.check(address)
+        watched.close()
+    finally:
+        stop(process)
+
+
+def test_an_import_that_a_restart_has_ended_is_said_to_have_failed(
+    browser: Any, tmp_path: Path
+) -> None:
+    process, address = started_server(str(tmp_path), "--quiet")
+    create(address, "new", [])
+    watched = Watched(browser)
+    page = watched.page
+    try:
+        # The server answers as if it were still at it, and then is another one.
+        page.route("**/v1/jobs/*", lambda route: route.fulfill(status=404, body="{}"))
+        page.goto(f"{address}/#import?c=new")
+        file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
+        page.set_input_files("input[type=file]", file)
+        page.get_by_role("button", name="Import 50 rows").click()
+        page.get_by_text("The import failed").wait_for()
+        assert page.get_by_role("button", name="Import 50 rows").is_enabled()
         watched.close()
     finally:
         stop(process)

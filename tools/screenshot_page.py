@@ -37,7 +37,7 @@ class Picture(NamedTuple):
 
 def compare(page: Any) -> None:  # noqa: ANN401
     """Show plain Hamming beside the hits."""
-    page.get_by_label("Plain Hamming beside it").check()
+    page.get_by_label("Compare with plain Hamming").check()
     page.locator(".beside section:nth-child(2) .strip").nth(9).wait_for()
 
 

@@ -32,10 +32,11 @@ def serve_documents(settings: Settings, port: int) -> int:
     texts = [document.embedded for document in documents.documents]
     # A folder for each set of documents, so that none is shown in the place of another.
     check = cache.checksum(model.name, texts)
-    folder = kept / f"server-{documents.kind}-{settings.n_bits}-{str(check)[:16]}"
+    folder = kept / f"page-{documents.kind}-{settings.n_bits}-{str(check)[:16]}"
     print(f"{documents.source}: {len(texts):,} documents")
     fill(folder, documents, texts, model, settings.n_bits)
-    print(f"Open http://127.0.0.1:{port} in a browser; Ctrl-C ends the server.", flush=True)
+    if port:
+        print(f"Open http://127.0.0.1:{port} in a browser; Ctrl-C ends the server.", flush=True)
     serve(
         folder,
         ServerSettings(),
@@ -62,11 +63,10 @@ def fill(folder: Path, documents: Documents, texts: list[str], model: Model, n_b
             kind="vectors",
             n_bits=n_bits,
             dim=model.embed(["one"]).shape[1],
-            fit_after=min(1_000, len(texts)),
+            # To all of them, and not to the first thousand.
+            fit_after=max(2, len(texts)),
         )
         collection, _ = store.create(NAME, definition)
-        if collection.fitted and collection.count() == len(texts):
-            return
         for start in range(collection.count(), len(texts), _BLOCK):
             vectors: Floats = as_unit(model.embed(texts[start : start + _BLOCK]))
             items = []
@@ -77,6 +77,5 @@ def fill(folder: Path, documents: Documents, texts: list[str], model: Model, n_b
                 value = collection.contents.value_of(vector.tolist(), None, f"document {place}")
                 items.append(Item(place, None, value, orjson.dumps(shown).decode()))
             collection.written(Upsert(items))
-        collection.fit()  # to all of them, and not to the first thousand
     finally:
         store.close()

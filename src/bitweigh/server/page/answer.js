@@ -5,7 +5,7 @@ import { ask } from "./api.js";
 
 /** @typedef {import("./api.js").Request} Request */
 
-const NOTHING = { answer: /** @type {any} */ (null), error: "", busy: false, asked: /** @type {string | null} */ (null) };
+const NOTHING = { answer: /** @type {any} */ (null), error: "", status: 200, busy: false, asked: /** @type {string | null} */ (null) };
 
 /**
  * The answer to a request, asked again when the request or `again` changes. The answer before
@@ -13,7 +13,7 @@ const NOTHING = { answer: /** @type {any} */ (null), error: "", busy: false, ask
  * answers come as fast as the server gives them, and the last one always comes.
  * @param {Request | null} request
  * @param {unknown} again
- * @returns {{answer: any, error: string, busy: boolean, fresh: boolean}} `fresh` says that the
+ * @returns {{answer: any, error: string, status: number, busy: boolean, fresh: boolean}} `fresh` says that the
  *   answer is to this request, and not to the one before
  */
 export function useAnswer(request, again) {
@@ -43,11 +43,12 @@ export function useAnswer(request, again) {
     const sent = now.wanted;
     if (!sent || now.ended) return;
     now.busy = true;
-    let found = { answer: /** @type {any} */ (null), error: "" };
+    let found = { answer: /** @type {any} */ (null), error: "", status: 200 };
     try {
       found.answer = await ask(sent);
     } catch (refused) {
-      found.error = /** @type {Error} */ (refused).message;
+      const { message, status } = /** @type {import("./api.js").Refused} */ (refused);
+      found = { answer: null, error: message, status };
     }
     now.busy = false;
     if (now.ended || !now.wanted) return;

@@ -7,10 +7,10 @@
  * @typedef {{hits: Hit[], exact: boolean, complete: boolean, took_us: number, engine_us: number, plan?: string}} Found
  * @typedef {{bits: string, pays: number[]}} Bits
  * @typedef {{plan: Record<string, any>, hits: Hit[], costs: [number, number][],
- *   bits: Record<string, Bits>, histogram: {counts: number[], edges: number[]} | null,
+ *   bits: Record<string, Bits>, histogram: {counts: number[], edges: number[], min: number, max: number} | null,
  *   exact: boolean}} Explained
  * @typedef {{method: string, path: string, body?: unknown, file?: string}} Request
- * @typedef {{id: string, state: string, rows: number, done: number, written: number,
+ * @typedef {{id: string, collection: string, state: string, rows: number, done: number, written: number,
  *   failed: number, errors: Record<string, unknown>[], detail: string, seconds: number}} Job
  */
 
@@ -34,11 +34,27 @@ export class Refused extends Error {
  */
 export const listeners = { refused: () => {} };
 
+/** The tab's storage; where that is blocked, this page remembers the key until it is loaded again. */
+function storage() {
+  try {
+    return sessionStorage;
+  } catch {
+    return null;
+  }
+}
+let remembered = "";
+
 export const key = {
-  get: () => sessionStorage.getItem(KEY) ?? "",
+  get: () => storage()?.getItem(KEY) ?? remembered,
   /** @param {string} value */
-  set: (value) => sessionStorage.setItem(KEY, value),
-  forget: () => sessionStorage.removeItem(KEY),
+  set: (value) => {
+    remembered = value;
+    storage()?.setItem(KEY, value);
+  },
+  forget: () => {
+    remembered = "";
+    storage()?.removeItem(KEY);
+  },
 };
 
 /** @param {string} name */
@@ -80,9 +96,8 @@ function unreachable() {
  * @param {string} method
  * @param {string} path
  * @param {unknown} [body]
- * @param {AbortSignal} [signal]
  */
-async function text(method, path, body, signal) {
+async function text(method, path, body) {
   let response;
   let content;
   try {
@@ -90,14 +105,14 @@ async function text(method, path, body, signal) {
       method,
       headers: body === undefined ? headers() : { ...headers(), "content-type": "application/json" },
       body: body === undefined ? undefined : JSON.stringify(body),
-      signal,
       credentials: "omit",
     });
     content = await response.text();
-  } catch (error) {
-    if (signal?.aborted) throw error;
+  } catch {
     throw unreachable();
   }
+  // A proxy says so of a server that is gone.
+  if (response.status === 502) throw unreachable();
   if (!response.ok) throw refusal(response.status, content);
   return content;
 }
@@ -105,12 +120,22 @@ async function text(method, path, body, signal) {
 /**
  * The JSON of an answer, with ids as strings.
  * @param {Request} request
- * @param {AbortSignal} [signal]
  * @returns {Promise<any>}
  */
-export async function ask({ method, path, body }, signal) {
-  return JSON.parse(await text(method, withStringIds(path), body, signal));
+export async function ask({ method, path, body }) {
+  return JSON.parse(await text(method, withStringIds(path), body), exactly);
 }
+
+/**
+ * Integers beyond 2^53 as BigInt, in browsers that say how a number was written.
+ * @param {string} _
+ * @param {unknown} value
+ * @param {{source?: string}} [context]
+ */
+const exactly = (_, value, context) =>
+  Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "")
+    ? BigInt(/** @type {string} */ (context?.source))
+    : value;
 
 /** The metrics, as text. */
 export const metrics = () => text("GET", "/metrics");
@@ -139,7 +164,8 @@ export function upload(path, file, progress) {
     for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
     request.setRequestHeader("content-type", "application/vnd.apache.parquet");
     request.upload.onprogress = (event) => progress(event.loaded / Math.max(1, event.total));
-    request.onerror = () => reject(unreachable());
+    request.onerror = async () =>
+      reject((await answers()) ? new Refused(400, "The server did not take the whole file: it may be too large.") : unreachable());
     request.onload = () =>
       request.status < 300
         ? resolve(JSON.parse(request.responseText))

@@ -35,6 +35,8 @@ const VIEWS = {
   health: { title: "Health", view: Health },
 };
 const RETRY_MS = 1000;
+// What a header may hold.
+const KEY = /^[\x21-\x7e]+$/;
 
 const placeNow = () => {
   const place = placeOf(location.hash);
@@ -44,7 +46,7 @@ const placeNow = () => {
 /** @param {{wrong: boolean, done: () => void}} props */
 function KeyForm({ wrong, done }) {
   const [typed, setTyped] = useState("");
-  return html`<form class="card key-form" onSubmit=${(/** @type {any} */ event) => {
+  return html`<form class="card key-form" onSubmit=${(event) => {
     event.preventDefault();
     key.set(typed.trim());
     done();
@@ -52,8 +54,8 @@ function KeyForm({ wrong, done }) {
     <p>Its operator makes one with <code>bitweigh serve keys add</code>. This tab remembers yours until it is closed.</p>
     <${Problem} error=${wrong ? "The server does not know this key." : ""} />
     <p class="row"><label class="grow">Key <input type="password" autocomplete="off" autofocus value=${typed}
-      onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} /></label>
-    <button class="main" disabled=${!typed.trim()}>Use it</button></p></form>`;
+      onInput=${(event) => setTyped(event.target.value)} /></label>
+    <button class="main" disabled=${!KEY.test(typed.trim())}>Use it</button></p></form>`;
 }
 
 /** @param {{place: Place, embedder: boolean, go: (change: Partial<Place>) => void, error: string}} props */
@@ -62,14 +64,14 @@ function Box({ place, embedder, go, error }) {
   const [k, setK] = useState(String(place.k));
   useEffect(() => setTyped(place.typed), [place.typed]);
   useEffect(() => setK(String(place.k)), [place.k]);
-  return html`<form class="box" role="search" onSubmit=${(/** @type {any} */ event) => {
+  return html`<form class="box" role="search" onSubmit=${(event) => {
     event.preventDefault();
     go({ typed, k: hitsOf(k) });
   }}><label class="grow"><span class="said">What to look for</span>
       <input type="search" dir="auto" value=${typed} placeholder=${`${embedder ? "text, " : ""}#id or [0.5, -1.2, …]`}
-        onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} /></label>
+        onInput=${(event) => setTyped(event.target.value)} /></label>
     <label class="hits-wanted">Hits <input type="number" min="1" max=${MAX_HITS} value=${k}
-      onInput=${(/** @type {any} */ event) => setK(event.target.value)} /></label>
+      onInput=${(event) => setK(event.target.value)} /></label>
     <button class="main">Search</button></form><${Problem} error=${error} />`;
 }
 
@@ -77,7 +79,8 @@ function Box({ place, embedder, go, error }) {
 function Header({ place, collections, go }) {
   return html`<header><h1><a class="brand" href="/"><img src="/page/icon.svg" alt="" width="26" height="26" />bitweigh</a></h1>
     <div class="row aside">${collections.length > 0 && html`<label><span class="said">Collection</span><select
-      onChange=${(/** @type {any} */ event) => go({ collection: event.target.value, typed: "", filter: {} })}>
+      onChange=${(event) => go({ collection: event.target.value, typed: "", filter: {} })}>
+      ${!collections.some(({ name }) => name === place.collection) && html`<option selected disabled>choose one</option>`}
       ${collections.map(({ name, items }) => html`<option key=${name} value=${name} selected=${name === place.collection}>
         ${name} (${number(items)})</option>`)}</select></label>`}
     ${key.get() && html`<button type="button" class="small" onClick=${() => {
@@ -95,18 +98,28 @@ function Header({ place, collections, go }) {
  * @param {number} again
  */
 function useServer(again) {
-  const [server, setServer] = useState({ about: /** @type {About | null} */ (null), collections: /** @type {Listed[]} */ ([]) });
-  const look = useCallback(
-    () =>
-      Promise.all([ask({ method: "GET", path: "/v1" }), ask({ method: "GET", path: "/v1/collections" })]).then(
-        ([about, { collections }]) => setServer({ about, collections }),
-        () => {},
-      ),
-    [],
-  );
+  const [server, setServer] = useState({
+    about: /** @type {About | null} */ (null), collections: /** @type {Listed[]} */ ([]), error: "",
+  });
+  const look = useCallback(async () => {
+    try {
+      const about = await ask({ method: "GET", path: "/v1" });
+      const { collections } = await ask({ method: "GET", path: "/v1/collections" });
+      setServer({ about, collections, error: "" });
+    } catch (refused) {
+      const { status, message } = /** @type {import("./api.js").Refused} */ (refused);
+      // Of a missing key and a server that is gone others tell.
+      setServer((old) => ({ ...old, error: status === 401 || status === 0 ? "" : message }));
+    }
+  }, []);
   useEffect(() => {
     look();
   }, [again]);
+  useEffect(() => {
+    if (!server.error || server.about) return undefined;
+    const timer = setTimeout(look, RETRY_MS);
+    return () => clearTimeout(timer);
+  }, [server]);
   return { ...server, look };
 }
 
@@ -115,7 +128,7 @@ function App() {
   const [needsKey, setNeedsKey] = useState(false);
   const [gone, setGone] = useState(false);
   const [again, setAgain] = useState(0);
-  const { about, collections, look } = useServer(again);
+  const { about, collections, error, look } = useServer(again);
   const main = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
     listeners.refused = (error) => (error.status === 401 ? setNeedsKey(true) : setGone(true));
@@ -136,12 +149,23 @@ function App() {
   useEffect(() => {
     document.title = `${at.typed && asks ? `${at.typed} · ` : ""}${title} · bitweigh`;
   }, [title, at.typed, asks]);
+  const shown = useRef(at.typed);
+  useEffect(() => {
+    if (shown.current === at.typed) return;
+    shown.current = at.typed;
+    // The button that was pressed may be gone, and the keyboard's place with it.
+    if (document.activeElement === document.body) main.current?.focus();
+    scrollTo(0, 0);
+  }, [at.typed]);
 
-  const listed = collections.find(({ name }) => name === at.collection) ?? collections[0];
-  const place = { ...at, collection: listed?.name ?? "", filter: listed?.cluster ? {} : at.filter };
+  const listed = at.collection ? collections.find(({ name }) => name === at.collection) : collections[0];
+  const place = { ...at, collection: at.collection || (listed?.name ?? ""), filter: listed?.cluster ? {} : at.filter };
   /** @param {Partial<Place>} change */
   const go = (change) => {
-    location.hash = addressOf({ ...place, ...change });
+    const next = addressOf({ ...place, ...change });
+    // The same query once more: nothing moves, but it is asked again.
+    if (next === addressOf(placeNow())) setAgain((count) => count + 1);
+    else location.hash = next;
   };
   const query = about && queryAndError(place.typed, about.embedder);
   const props = {
@@ -153,7 +177,7 @@ function App() {
     await look();
     go({ view: "import", collection: name });
   };
-  return html`<a class="skip" href="#main" onClick=${(/** @type {any} */ event) => {
+  return html`<a class="skip" href="#main" onClick=${(event) => {
       event.preventDefault();
       main.current?.focus();
     }}>To the content</a>
@@ -164,8 +188,10 @@ function App() {
         setNeedsKey(false);
         setAgain(again + 1);
       }} />`}
-      ${!needsKey && !about && html`<${Waiting} busy=${!gone} />`}
-      ${!needsKey && about && !listed && html`<p>This server has no collections yet.</p><${Create} done=${created} />`}
+      ${!needsKey && !about && html`<${Problem} error=${error} /><${Waiting} busy=${!gone && !error} />`}
+      ${!needsKey && about && !listed && at.collection && html`<${Problem} error=${`There is no collection ${at.collection} here, or your key may not read it.`} />`}
+      ${!needsKey && about && !listed && !at.collection && html`<p>${key.get()
+        ? "There are no collections that your key may read." : "This server has no collections yet."}</p><${Create} done=${created} />`}
       ${!needsKey && about && listed && html`
         ${asks && html`<${Box} place=${place} embedder=${about.embedder} go=${go} error=${query?.error ?? ""} />`}
         ${filters && html`<${Chips} filter=${place.filter} change=${(/** @type {any} */ filter) => go({ filter })} />`}

@@ -2,7 +2,7 @@
 // Where to begin while nothing is asked: items to start from, or how to get some.
 import { html } from "./vendor/standalone.module.js";
 import { addressOf } from "./address.js";
-import { useAnswer } from "./answer.js";
+import { Problem, useAnswer } from "./answer.js";
 import { ofCollection } from "./api.js";
 import { titleOf } from "./payload.js";
 
@@ -11,9 +11,9 @@ const OFFERED = 6;
 /** @param {import("./requests.js").ViewProps & {embedder: boolean}} props */
 export function Begin({ place, listed, again, more, embedder }) {
   const path = `${ofCollection(listed.name)}/items?limit=${OFFERED}`;
-  const { answer, busy } = useAnswer(listed.cluster ? null : { method: "GET", path }, again);
+  const { answer, error } = useAnswer(listed.cluster ? null : { method: "GET", path }, again);
   const items = /** @type {import("./payload.js").Item[]} */ (answer?.items ?? []);
-  if (busy) return null;
+  if (!answer && !listed.cluster) return html`<${Problem} error=${error} />`;
   if (!listed.cluster && !items.length)
     return html`<p class="empty">This collection has no items yet.
       ${" "}<a href=${addressOf({ ...place, view: "import" })}>Import a parquet file</a>.</p>`;

@@ -22,9 +22,11 @@ export function Create({ done }) {
   const [sizes, setSizes] = useState(/** @type {Record<string, string>} */ ({ dim: "", n_bits: "128" }));
   const [error, setError] = useState("");
   const given = Object.fromEntries(KINDS[kind].sizes.map((size) => [size, Number(sizes[size])]));
+  // The default hasher makes at most one bit of each number.
+  if (kind === "vectors" && given.dim) given.n_bits = Math.min(given.n_bits, given.dim);
   const complete = new RegExp(`^${NAME}$`).test(name) && Object.values(given).every((value) => value > 0);
   const request = { method: "PUT", path: ofCollection(name), body: { kind, ...given } };
-  return html`<form class="card create" onSubmit=${async (/** @type {any} */ event) => {
+  return html`<form class="card create" onSubmit=${async (event) => {
       event.preventDefault();
       try {
         await ask(request);
@@ -34,12 +36,12 @@ export function Create({ done }) {
       }
     }}><h2>A new collection</h2><${Problem} error=${error} />
     <div class="fields"><label>Name <input required pattern=${NAME} maxlength="64" value=${name} title="a-z, 0-9, _ and -"
-        onInput=${(/** @type {any} */ event) => setName(event.target.value)} /></label>
-      <label>Items are <select value=${kind} onChange=${(/** @type {any} */ event) => setKind(event.target.value)}>
+        onInput=${(event) => setName(event.target.value)} /></label>
+      <label>Items are <select value=${kind} onChange=${(event) => setKind(event.target.value)}>
         ${Object.entries(KINDS).map(([one, { title }]) => html`<option key=${one} value=${one}>${title}</option>`)}</select></label>
       ${KINDS[kind].sizes.map((size) => html`<label key=${size}>${SIZES[size]}
-        ${" "}<input type="number" min="1" max="65536" required value=${sizes[size]}
-          onInput=${(/** @type {any} */ event) => setSizes({ ...sizes, [size]: event.target.value })} /></label>`)}</div>
+        ${" "}<input type="number" min="1" max="65536" required value=${kind === "vectors" ? given[size] || sizes[size] : sizes[size]}
+          onInput=${(event) => setSizes({ ...sizes, [size]: event.target.value })} /></label>`)}</div>
     <button class="main" disabled=${!complete}>Create</button>
     <${Snippet} requests=${[complete ? request : null]} /></form>`;
 }

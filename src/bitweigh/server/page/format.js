@@ -1,13 +1,15 @@
 // @ts-check
 // Numbers as people read them.
 
+/**
+ * Three digits of a number, whole above 100: 1.23, 12.3, 123.
+ * @param {number} value
+ */
+const three = (value) => (value >= 99.95 ? String(Math.round(value)) : value.toPrecision(3));
+
 /** @param {number} us */
 export const microseconds = (us) =>
-  us < 1000
-    ? `${Math.round(us)} µs`
-    : us < 1e6
-      ? `${(us / 1000).toPrecision(3)} ms`
-      : `${(us / 1e6).toPrecision(3)} s`;
+  us < 999.5 ? `${Math.round(us)} µs` : us < 999_500 ? `${three(us / 1000)} ms` : `${three(us / 1e6)} s`;
 
 /** @param {number} value */
 export const number = (value) =>
@@ -18,7 +20,7 @@ export const number = (value) =>
  * @param {number} value
  */
 export function distance(value) {
-  if (Number.isInteger(value)) return number(value);
+  if (Number.isInteger(value)) return number(value + 0);
   const size = Math.abs(value);
   if (size < 1e-3 || size >= 1e7) return value.toExponential(3);
   return value.toFixed(size >= 10_000 ? 1 : size >= 100 ? 2 : 4);
@@ -32,8 +34,8 @@ export const percent = (part) =>
 export function size(bytes) {
   const units = ["B", "KB", "MB", "GB", "TB"];
   let unit = 0;
-  while (bytes >= 1000 && unit < units.length - 1) [bytes, unit] = [bytes / 1000, unit + 1];
-  return `${unit ? bytes.toPrecision(3) : bytes} ${units[unit]}`;
+  while (bytes >= 999.5 && unit < units.length - 1) [bytes, unit] = [bytes / 1000, unit + 1];
+  return `${unit ? three(bytes) : bytes} ${units[unit]}`;
 }
 
 /** @param {number} seconds */

@@ -1,7 +1,7 @@
 // @ts-check
 // The distances of all items as a histogram, with the last hit marked; drawn by uPlot.
 import { html, useEffect, useRef, useState } from "./vendor/standalone.module.js";
-import { distance, number, percent } from "./format.js";
+import { counted, distance, number, percent } from "./format.js";
 
 const HEIGHT = 260;
 const DARK = "(prefers-color-scheme: dark)";
@@ -89,16 +89,12 @@ function optionsOf({ counts, edges, kth, log, width }) {
   };
 }
 
-/** @param {{counts: number[], edges: number[], kth: number}} props */
-export function Histogram({ counts, edges, kth }) {
+/** @param {{counts: number[], edges: number[], min: number, max: number, kth: number}} props */
+export function Histogram({ counts, edges, min, max, kth }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   // Hits are few beside all items: without a logarithm nothing is to be seen of them.
   const [log, setLog] = useState(true);
   const all = counts.reduce((sum, count) => sum + count, 0);
-  // Bins of whole distances end in the middle between two.
-  const half = Math.abs(edges[0] % 1) === 0.5 && Math.abs(edges[1] % 1) === 0.5 ? 0.5 : 0;
-  const low = edges[0] + half;
-  const high = edges[edges.length - 1] - half;
   useEffect(() => {
     const element = /** @type {HTMLElement} */ (box.current);
     const middles = counts.map((_, place) => (edges[place] + edges[place + 1]) / 2);
@@ -124,9 +120,9 @@ export function Histogram({ counts, edges, kth }) {
       plot.destroy();
     };
   }, [counts, edges, kth, log]);
-  const words = `How many items are how far away: ${number(all)} between ${distance(low)} and ${distance(high)}, the last hit at ${distance(kth)}`;
+  const words = `Number of items by distance: ${number(all)} between ${distance(min)} and ${distance(max)}, the last hit at ${distance(kth)}`;
   return html`<figure class="card"><div ref=${box} class="plot" role="img" aria-label=${words}></div>
-    <figcaption class="toolbar"><span class="line">${number(all)} items by their distance, from ${distance(low)} to ${distance(high)}.
-      ${" "}The last hit is at ${distance(kth)}${high > low ? `, ${percent(Math.max(0, kth - low) / (high - low))} of the way` : ""}.</span>
+    <figcaption class="toolbar"><span class="line">${counted(all, "item")} by distance, from ${distance(min)} to ${distance(max)}.
+      ${" "}The last hit is at ${distance(kth)}${max > min ? `, ${percent((kth - min) / (max - min))} of the way` : ""}.</span>
       <label class="check"><input type="checkbox" checked=${log} onChange=${() => setLog(!log)} /> Logarithmic</label></figcaption></figure>`;
 }

@@ -21,6 +21,11 @@ const BASE64 = /^[A-Za-z0-9+/]{24,}={0,2}$/;
 const LINK = /^https?:\/\/[^\s]+$/i;
 const TITLES = ["title", "name", "label", "heading", "headline", "subject"];
 const LONG = 400;
+const SHORT = 40;
+// Marks integers that JSON.stringify does not take.
+const RAW = "\u0001";
+const RAWS = /"\\u0001(-?\d+)"/g;
+const GROUPS = ["and", "or", "not"];
 const LONGEST_FILTER = 200;
 
 /**
@@ -65,6 +70,13 @@ export function titleOf({ key, payload }) {
 }
 
 /**
+ * A value as JSON; large integers are BigInt.
+ * @param {unknown} value
+ */
+const written = (value) =>
+  JSON.stringify(value, (_, one) => (typeof one === "bigint" ? RAW + one : one)).replaceAll(RAWS, "$1");
+
+/**
  * Whether the server can filter by a value: names with dots are paths there.
  * @param {string} name
  * @param {unknown} value
@@ -74,6 +86,7 @@ const canFilter = (name, value) =>
   (value === null || ["number", "boolean", "string"].includes(typeof value)) &&
   String(value).length <= LONGEST_FILTER &&
   name !== "" &&
+  !GROUPS.includes(name) &&
   !/[".]/.test(name);
 
 /** @param {{source: string, name: string}} props */
@@ -99,7 +112,7 @@ function Value({ name, value, choose }) {
   if (picture) return html`<${Picture} key=${picture} source=${picture} name=${name} />`;
   if (typeof value === "string" && LINK.test(value))
     return html`<a href=${value} target="_blank" rel="noopener noreferrer nofollow" dir="auto">${value}</a>`;
-  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const text = typeof value === "string" ? value : written(value);
   if (choose && canFilter(name, value))
     return html`<button class="value" type="button" dir="auto" title=${`Only items whose ${name} is this`}
       onClick=${() => choose(name, value)}>${text === "" ? "(empty)" : text}</button>`;
@@ -107,15 +120,18 @@ function Value({ name, value, choose }) {
 }
 
 /**
- * The fields of a payload, without the one that is shown as the title.
+ * The fields of a payload, without a title that is shown above and is no short value to filter by.
  * @param {{payload?: Fields, without: string | null, choose?: Choose}} props
  */
 export function Payload({ payload, without, choose }) {
-  const fields = Object.entries(payload ?? {}).filter(([name]) => name !== without);
+  const fields = Object.entries(payload ?? {}).filter(
+    ([name, value]) =>
+      name !== without || !(TITLES.includes(name.toLowerCase()) || String(value).length > SHORT),
+  );
   if (!fields.length) return null;
   return html`<dl class="payload">${fields.map(
     ([name, value]) => html`<div key=${name}><dt dir="auto">${name}</dt>
-      <dd><${Value} name=${name} value=${value} choose=${choose} /></dd></div>`,
+      <dd><${Value} name=${name} value=${/** @type {any} */ (value)} choose=${choose} /></dd></div>`,
   )}</dl>`;
 }
 

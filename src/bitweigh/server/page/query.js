@@ -1,5 +1,5 @@
 // @ts-check
-// What is typed into the one box, as a query: text, "#id" or "#key", or a vector as JSON.
+// What is typed into the one box, as a query: text, #id, #key or #"key", or a vector as JSON.
 
 /** @typedef {{text?: string, id?: string, key?: string, vector?: number[]}} Query */
 
@@ -17,6 +17,7 @@ export function queryOf(typed, embedder) {
   if (text.startsWith("#")) {
     const name = text.slice(1).trim();
     if (!name) throw new Error("Type an id or a key after #.");
+    if (/^".+"$/.test(name)) return { key: name.slice(1, -1) };
     return /^\d+$/.test(name) && BigInt(name) <= LARGEST_ID ? { id: String(BigInt(name)) } : { key: name };
   }
   if (text.startsWith("[")) return { vector: vectorOf(text) };

@@ -10,7 +10,7 @@ import { ofCollection } from "./api.js";
  * @typedef {{name: string, kind: string, items: number, seq: number, cluster: boolean}} Listed
  * @typedef {{place: Place, listed: Listed, query: Query | null, again: number,
  *   go: (change: Partial<Place>) => void, more: (id: string) => void,
- *   choose?: import("./payload.js").Choose, looked: () => void}} ViewProps
+ *   choose?: import("./payload.js").Choose, looked: () => Promise<void>}} ViewProps
  */
 
 /** @param {Filter} filter */

@@ -5,6 +5,8 @@ import { key } from "./api.js";
 
 /** @typedef {import("./api.js").Request} Request */
 
+const MAX_ARGUMENT = 30_000;
+const JOIN = " \\\n  ";
 const PARQUET = "application/vnd.apache.parquet";
 
 /**
@@ -97,7 +99,8 @@ function callOf({ method, path, body, file }) {
   const [route, rest] = path.split("?", 2);
   const query = new URLSearchParams(rest ?? "");
   const [, , what, name, action] = route.split("/");
-  if (what !== "collections" || name === undefined) {
+  // The client has no call for these.
+  if (what !== "collections" || name === undefined || query.has("after")) {
     if (path === "/v1") return { imports: [], lines: ["print(client.info())"] };
     const headers = key.get() ? `, headers={"authorization": "Bearer " + os.environ["BITWEIGH_KEY"]}` : "";
     return { imports: ["import httpx"], lines: [`print(httpx.get(${python(location.origin + path)}${headers}).text)`] };
@@ -110,7 +113,7 @@ function callOf({ method, path, body, file }) {
     return { imports: [], lines: [called("client", ["create", python(decodeURIComponent(name)), `kind=${python(kind)}`, ...more])] };
   }
   if (action === "search") {
-    const show = ["for id_, distance in zip(found.ids, found.distances):", "    print(id_, distance)"];
+    const show = ["for id_, distance in zip(found.ids, found.distances):", "    if id_ >= 0:", "        print(id_, distance)"];
     return { imports: [], lines: [of, `found = ${called("collection", searchOf(given))}`, ...show] };
   }
   if (action === "explain")
@@ -136,10 +139,9 @@ export function pythonOf(requests) {
   const lines = new Set(calls.flatMap((call) => call.lines.join("\n")));
   const given = [python(location.origin), ...(key.get() ? [`key=os.environ["BITWEIGH_KEY"]`] : [])];
   const body = [...lines].join("\n").split("\n").map((line) => `    ${line}`);
-  const library = ["from bitweigh.client import Client"];
-  const standard = [...imports].filter((line) => !line.includes("httpx")).sort();
-  const others = [...imports].filter((line) => line.includes("httpx"));
-  return [...standard, ...(standard.length ? [""] : []), ...others, ...library, "",
+  const standard = ["import os", "from itertools import islice"].filter((line) => imports.has(line));
+  const others = imports.has("import httpx") ? ["import httpx"] : [];
+  return [...standard, ...(standard.length ? [""] : []), ...others, "from bitweigh.client import Client", "",
     `with Client(${given.join(", ")}) as client:`, ...body].join("\n");
 }
 
@@ -153,18 +155,24 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 function curlOf({ method, path, body, file }) {
   const parts = ["curl", method === "GET" || method === "POST" ? "" : `-X ${method}`, quoted(location.origin + path)];
   if (key.get()) parts.push(`-H "authorization: Bearer $BITWEIGH_KEY"`);
-  if (body !== undefined) parts.push("-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(body))}`);
+  if (body !== undefined) {
+    const text = JSON.stringify(body);
+    parts.push("-H 'content-type: application/json'");
+    // Linux takes at most 128 KiB for an argument.
+    if (text.length > MAX_ARGUMENT) return `${[...parts, "--data-binary @-"].filter(Boolean).join(JOIN)} <<'END'\n${text}\nEND`;
+    parts.push(`-d ${quoted(text)}`);
+  }
   if (file !== undefined) parts.push(`-H 'content-type: ${PARQUET}'`, `--data-binary ${quoted(`@${file}`)}`);
-  return parts.filter(Boolean).join(" \\\n  ");
+  return parts.filter(Boolean).join(JOIN);
 }
 
 /** @param {{name: string, text: string}} props */
 function Code({ name, text }) {
   const [copied, setCopied] = useState("");
   return html`<div class="code"><p>${name}</p>
-    <button type="button" class="small" onClick=${() =>
-      navigator.clipboard?.writeText(text).then(() => setCopied(text), () => setCopied(""))}>
-      ${copied === text ? "Copied" : `Copy ${name}`}</button>
+    ${navigator.clipboard && html`<button type="button" class="small" aria-live="polite" onClick=${() =>
+      navigator.clipboard.writeText(text).then(() => setCopied(text), () => setCopied(""))}>
+      ${copied === text ? "Copied" : `Copy ${name}`}</button>`}
     <pre tabindex="0" role="region" aria-label=${`this request in ${name}`}>${text}</pre></div>`;
 }
 
@@ -176,7 +184,7 @@ export function Snippet({ requests }) {
   const sent = /** @type {Request[]} */ (requests.filter((one) => one !== null));
   const [open, setOpen] = useState(false);
   if (!sent.length) return null;
-  return html`<details class="snippet" onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
+  return html`<details class="snippet" onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary>${sent.length > 1 ? "These requests" : "This request"} as curl and Python</summary>
     ${open && html`<${Code} name="curl" text=${sent.map(curlOf).join("\n")} />
       <${Code} name="Python" text=${pythonOf(sent)} />`}</details>`;

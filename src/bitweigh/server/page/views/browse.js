@@ -31,14 +31,14 @@ function pageOf(name, filter, after) {
  * @param {string} typed
  */
 const before = (typed) => {
-  const id = typed.trim().replace(/^#/, "");
-  return /^\d+$/.test(id) && BigInt(id) > 0n ? String(BigInt(id) - 1n) : null;
+  const id = BigInt(typed.trim().replace(/^#/, "") || 0);
+  return id > 0n ? String(id - 1n) : null;
 };
 
 /** @param {ViewProps} props */
 export const Browse = (props) =>
   props.listed.cluster
-    ? html`<p class="empty">The items of a cluster cannot be listed here, but searched.</p>`
+    ? html`<p class="empty">The items of a cluster cannot be listed here, only searched.</p>`
     : html`<${Items} ...${props} />`;
 
 /** @param {ViewProps} props */
@@ -74,16 +74,16 @@ function Items({ listed, place, again, more, choose }) {
   const filtered = Object.keys(place.filter).length > 0;
   return html`<div aria-busy=${busy}><div class="toolbar">
       <p class="line">${number(listed.items)} items by id. Click a value to see only items that have it.</p>
-      <form class="row" onSubmit=${(/** @type {any} */ event) => {
+      <form class="row" onSubmit=${(event) => {
         event.preventDefault();
         setStart(before(from));
-      }}><label>From <input inputmode="numeric" size="10" placeholder="#id" value=${from}
-          onInput=${(/** @type {any} */ event) => setFrom(event.target.value)} /></label>
+      }}><label>From <input inputmode="numeric" size="10" placeholder="#id" pattern=" *#?[0-9]* *" title="an id, as in #17" value=${from}
+          onInput=${(event) => setFrom(event.target.value)} /></label>
         <button type="submit">Go</button></form></div>
     <${Problem} error=${error} />
     ${!items && !error && html`<${Waiting} busy=${busy} />`}
     ${items && !error && !items.length && html`<p class="empty" role="status">${filtered
-      ? "No item has these values." : start !== null ? "There are no items from this id on." : "There are no items yet."}</p>`}
+      ? `No item${start !== null ? " from this id on" : ""} has these values.` : start !== null ? "There are no items from this id on." : "There are no items yet."}</p>`}
     ${items && html`<ul class="hits">${items.map(
       (item) => html`<${Hit} key=${item.id} item=${item} more=${more} choose=${choose} />`,
     )}</ul>`}

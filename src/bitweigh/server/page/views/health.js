@@ -31,7 +31,7 @@ function Memory({ memory }) {
  * The p99 is the end of the bucket that holds it.
  * @param {Route} route
  */
-const p99Of = ({ count, p99 }) => (!count ? "–" : Number.isFinite(p99) ? `≤ ${microseconds(1e6 * p99)}` : "> 10 s");
+const p99Of = ({ count, p99 }) => (!count ? "–" : Number.isNaN(p99) ? "–" : Number.isFinite(p99) ? `≤ ${microseconds(1e6 * p99)}` : "> 10 s");
 
 /** @param {{routes: Route[], per_second: number | null}} props */
 function Requests({ routes, per_second }) {
@@ -136,14 +136,14 @@ export function Health({ listed, again, looked }) {
     ${facts && html`<h2>Collection <bdi>${listed.name}</bdi></h2><${Facts} facts=${factsOf(facts)} />
       ${facts.cluster ? html`<${Cluster} state=${facts.cluster} />`
         : facts.memory ? html`<${Memory} memory=${facts.memory} />`
-          : html`<p class="quiet">It has no index yet: that is made once there are enough items to learn from.</p>`}
+          : html`<p class="quiet">It has no index yet; one is built once there are enough items to learn from.</p>`}
       <h2>Server</h2><${Facts} facts=${[
         ["version", about.version],
-        ["up", duration(about.uptime_seconds)],
+        ["uptime", duration(about.uptime_seconds)],
         ["kernel", about.kernel],
         ["threads", about.threads],
-        ["takes changes", about.read_only ? "no" : "yes"],
-        ["takes text", about.embedder ? "yes" : "no"],
+        ["accepts changes", about.read_only ? "no" : "yes"],
+        ["accepts text", about.embedder ? "yes" : "no"],
       ]} />
       ${routes ? html`<${Requests} routes=${routes} per_second=${per_second} />`
         : html`<p class="quiet">This key may not read the metrics of the server.</p>`}`}

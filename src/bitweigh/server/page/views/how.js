@@ -90,7 +90,7 @@ export function How(props) {
     <h2>All distances</h2>
     ${histogram && hits.length > 0
       ? html`<${Histogram} ...${histogram} kth=${hits[hits.length - 1].distance} />`
-      : html`<p class="empty">${hits.length ? "There are too many items, or too far away, to draw them all." : "There is nothing to draw."}</p>`}
+      : html`<p class="empty">${hits.length ? (listed.cluster ? "All distances of a cluster would cross the network, so none are drawn." : "There are too many items to draw all distances.") : "There is nothing to draw."}</p>`}
     <h2>The search</h2>
     <p><span class="badge">${plan.plan}</span> ${plan.reason}</p>
     ${counters && html`<div class="pairs"><section class="card"><h3>Time</h3>

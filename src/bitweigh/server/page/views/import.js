@@ -20,6 +20,12 @@ const VALUES = ["vector", "code", "embedding", "embeddings", "emb", "values"];
 const POLL_MS = 250;
 
 /**
+ * Payloads are JSON, which has no bytes, and the request separates names by commas.
+ * @param {Column} column
+ */
+const canBePayload = ({ name, type }) => !/binary|int96/.test(type) && !name.includes(",");
+
+/**
  * The choice that names and types suggest.
  * @param {File} file
  * @param {{columns: Column[], rows: number}} schema
@@ -30,9 +36,12 @@ function suggested(file, { columns, rows }) {
   const first = (test) => columns.find(test)?.name ?? "";
   const value = first(({ name }) => VALUES.includes(name.toLowerCase())) ||
     first(({ type }) => /^list of (float|double)/.test(type)) || first(({ type }) => /binary/.test(type));
-  const id = first(({ name }) => name === "id") || (first(({ name }) => name === "key") ? "" : first(({ type }) => type.startsWith("int")));
-  const key = id ? "" : first(({ name }) => name === "key") || first(({ type }) => type === "text");
-  const payload = columns.map(({ name }) => name).filter((name) => ![id, key, value].includes(name));
+  const named = first(({ name }) => name === "id") || first(({ name }) => name === "key");
+  const isInteger = (/** @type {string} */ wanted) =>
+    columns.some(({ name, type }) => name === wanted && type.startsWith("int"));
+  const id = named ? (isInteger(named) ? named : "") : first(({ type }) => type.startsWith("int"));
+  const key = id ? "" : named || first(({ type }) => type === "text");
+  const payload = columns.filter(canBePayload).map(({ name }) => name).filter((name) => ![id, key, value].includes(name));
   return { file, rows, columns, id, key, value, payload };
 }
 
@@ -41,7 +50,8 @@ function suggested(file, { columns, rows }) {
  * @param {Chosen} chosen
  */
 function requestOf(collection, { file, id, key, value, payload }) {
-  const query = new URLSearchParams({ ...(key ? { key } : { id }), value, payload: payload.join(",") });
+  const kept = payload.filter((name) => ![id, key, value].includes(name));
+  const query = new URLSearchParams({ ...(key ? { key } : { id }), value, payload: kept.join(",") });
   return { method: "POST", path: `${ofCollection(collection)}/import?${query}`, file: file.name };
 }
 
@@ -54,12 +64,12 @@ function Columns({ chosen, change }) {
    * @param {(name: string) => void} set
    */
   const pick = (text, now, set) => html`<label>${text}${" "}<select value=${now}
-    onChange=${(/** @type {any} */ event) => set(event.target.value)}>
+    onChange=${(event) => set(event.target.value)}>
     <option value="" disabled=${now !== ""} selected=${now === ""}>choose one</option>
     ${columns.map(({ name, type }) => html`<option key=${name} value=${name} selected=${name === now}>${name} (${type})</option>`)}</select></label>`;
-  const rest = columns.filter(({ name }) => ![id, key, value].includes(name));
+  const rest = columns.filter((column) => canBePayload(column) && ![id, key, value].includes(column.name));
   return html`<div class="fields">
-      <label>Items are named by <select onChange=${(/** @type {any} */ event) =>
+      <label>Items are named by <select onChange=${(event) =>
           change({ ...chosen, ...(event.target.value === "key" ? { key: id || key, id: "" } : { id: id || key, key: "" }) })}>
         <option value="id" selected=${!key}>ids, which are integers</option><option value="key" selected=${key !== ""}>keys, which are text</option></select></label>
       ${pick(key ? "Keys" : "Ids", key || id, (name) => change({ ...chosen, ...(key ? { key: name } : { id: name }) }))}
@@ -80,7 +90,7 @@ function Progress({ job, stop }) {
   const seconds = job.done && job.state === "running" ? (left * job.seconds) / job.done : 0;
   return html`<section class="card" aria-labelledby="job"><h2 id="job">${STATES[job.state] ?? job.state}</h2>
     <progress max=${Math.max(1, job.rows)} value=${job.done} aria-label="rows imported"></progress>
-    <p class="line" role="status">${number(job.written)} of ${counted(job.rows, "row")} written, ${number(job.failed)} failed,
+    <p class="line">${number(job.written)} of ${counted(job.rows, "row")} written, ${number(job.failed)} failed,
       ${" "}${job.seconds.toFixed(1)} s${seconds > 1 ? `, about ${Math.ceil(seconds)} s to go` : ""}</p>
     ${job.state === "running" && html`<button type="button" onClick=${stop}>Stop</button>`}
     <${Problem} error=${job.detail} />
@@ -105,11 +115,25 @@ export function Import({ listed, again, go, looked }) {
       return undefined;
     }
     const timer = setTimeout(
-      () => ask({ method: "GET", path: `/v1/jobs/${job.id}` }).then(setJob, (refused) => setError(refused.message)),
+      () =>
+        ask({ method: "GET", path: `/v1/jobs/${job.id}` }).then(setJob, ({ status, message }) =>
+          // A server that was started anew does not know the job; otherwise it is asked again.
+          setJob(status === 404 ? { ...job, state: "failed", detail: message } : { ...job }),
+        ),
       POLL_MS,
     );
     return () => clearTimeout(timer);
   }, [job, again]);
+  useEffect(() => {
+    // An import goes on while other views are looked at.
+    ask({ method: "GET", path: "/v1/jobs" }).then(
+      ({ jobs }) => {
+        const running = jobs.find((/** @type {Job} */ one) => one.collection === listed.name && one.state === "running");
+        if (running) setJob((old) => old ?? running);
+      },
+      () => {},
+    );
+  }, []);
   /** @param {File | undefined} file */
   const take = async (file) => {
     if (!file) return;
@@ -135,24 +159,24 @@ export function Import({ listed, again, go, looked }) {
     setSent(-1);
   };
   if (listed.cluster)
-    return html`<p class="empty">A cluster is only read here: <code>bitweigh cluster update</code> changes it.</p>`;
+    return html`<p class="empty">Clusters are read-only here; <code>bitweigh cluster update</code> changes them.</p>`;
   const ready = chosen && (chosen.id || chosen.key) && chosen.value && sent < 0 && job?.state !== "running";
   return html`<div><label class=${`drop ${over ? "over" : ""}`}
-      onDragOver=${(/** @type {any} */ event) => { event.preventDefault(); setOver(true); }}
+      onDragOver=${(event) => { event.preventDefault(); setOver(true); }}
       onDragLeave=${() => setOver(false)}
-      onDrop=${(/** @type {any} */ event) => { event.preventDefault(); setOver(false); take(event.dataTransfer.files[0]); }}>
+      onDrop=${(event) => { event.preventDefault(); setOver(false); take(event.dataTransfer.files[0]); }}>
       <strong>Drop a parquet file here</strong>
       <span>or choose one. Its rows are written into <bdi>${listed.name}</bdi>; items with the same ids or keys are replaced.</span>
-      <input type="file" accept=".parquet" onChange=${(/** @type {any} */ event) => take(event.target.files[0])} /></label>
+      <input type="file" accept=".parquet" onChange=${(event) => take(event.target.files[0])} /></label>
     <${Problem} error=${error} />
     ${chosen && html`<section class="card"><h2><bdi>${chosen.file.name}</bdi></h2>
       <p class="line">${size(chosen.file.size)}, ${counted(chosen.rows, "row")}, ${counted(chosen.columns.length, "column")}</p>
       <${Columns} chosen=${chosen} change=${setChosen} />
       <button type="button" class="main" disabled=${!ready} onClick=${start}>Import ${counted(chosen.rows, "row")}</button>
-      ${sent >= 0 && html`<p class="line" role="status">sending, ${Math.round(100 * sent)} %</p>`}</section>`}
+      ${sent >= 0 && html`<p class="line">sending, ${Math.round(100 * sent)} %</p>`}</section>`}
     ${job && html`<${Progress} job=${job}
       stop=${() => ask({ method: "DELETE", path: `/v1/jobs/${job.id}` }).then(setJob, (refused) => setError(refused.message))} />`}
     <${Snippet} requests=${[request]} />
     <details class="snippet"><summary>Create another collection</summary>
-      <${Create} done=${(/** @type {string} */ name) => { looked(); go({ collection: name, typed: "", filter: {} }); }} /></details></div>`;
+      <${Create} done=${async (/** @type {string} */ name) => { await looked(); go({ collection: name, typed: "", filter: {} }); }} /></details></div>`;
 }

@@ -88,12 +88,12 @@ export function Search(props) {
     ${answer && html`<div class="toolbar">
         <p class="line" role="status">${inOneLine(answer)}</p>
         <label class="check"><input type="checkbox" checked=${beside}
-          onChange=${() => setBeside(!beside)} /> Plain Hamming beside it</label></div>
+          onChange=${() => setBeside(!beside)} /> Compare with plain Hamming</label></div>
       ${why && answer.hits.length > 0 && html`<p class="line"><${Legend} costs=${why.costs} /></p>`}
       ${!answer.hits.length && html`<${Nothing} filtered=${filtered} />`}
       <div class=${beside ? "beside" : ""}>
-        <section aria-label="Hits">${beside && html`<h2>Weighted</h2>
-            <p class="line">Each bit pays its weight</p>`}
+        <section aria-label="Hits">${beside && html`<h2>${answer.exact ? "Weighted" : "By the vectors"}</h2>
+            <p class="line">${answer.exact ? "Each bit pays its weight" : "The nearest by weighted bits, ranked again"}</p>`}
           ${list(answer.hits, plainHits ? ranksOf(plainHits) : null, "plain")}</section>
         ${beside && html`<section aria-labelledby="plain"><h2 id="plain">Plain Hamming</h2>
           <p class="line" role="status">${plainHits

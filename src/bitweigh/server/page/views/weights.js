@@ -16,9 +16,8 @@ import { Snippet } from "../snippet.js";
  * @typedef {Record<number, number>} Factors of weights by bit; 1 for those that are not there
  */
 
-// Bars that a finger can hit; all bits are shown on request.
-const SHOWN = { wide: 64, narrow: 32 };
-const NARROW = "(max-width: 40rem)";
+// Bars that fit on a phone; all bits are shown on request.
+const SHOWN = 64;
 const STEP = 0.1;
 const MAX_FACTOR = 2;
 const CLICK_PIXELS = 3;
@@ -100,8 +99,8 @@ function Bars({ weights, order, factors, change }) {
         role="slider" tabindex=${place === Math.min(at, order.length - 1) ? 0 : -1} aria-orientation="vertical" aria-label=${`bit ${bit}`}
         aria-valuemin="0" aria-valuemax=${100 * MAX_FACTOR} aria-valuenow=${Math.round(100 * factor)}
         aria-valuetext=${text} title=${`bit ${bit}: ${text}`}
-        onFocus=${() => setAt(place)} onKeyDown=${(/** @type {any} */ event) => press(event, place, bit)}
-        onPointerDown=${(/** @type {any} */ event) => {
+        onFocus=${() => setAt(place)} onKeyDown=${(event) => press(event, place, bit)}
+        onPointerDown=${(event) => {
           if (event.button !== 0) return;
           drag.current = { x: event.clientX, y: event.clientY, bit, moved: false };
           event.currentTarget.setPointerCapture(event.pointerId);
@@ -155,25 +154,12 @@ function Ranking({ hits, before }) {
   })}</ol>`;
 }
 
-/** Whether the window is narrow, as it changes. */
-function useNarrow() {
-  const [narrow, setNarrow] = useState(() => matchMedia(NARROW).matches);
-  useEffect(() => {
-    const query = matchMedia(NARROW);
-    const changed = () => setNarrow(query.matches);
-    query.addEventListener("change", changed);
-    return () => query.removeEventListener("change", changed);
-  }, []);
-  return narrow;
-}
-
 /** @param {ViewProps} props */
 export function Weights(props) {
   const { query, again } = props;
   const [factors, setFactors] = useState(/** @type {Factors} */ ({}));
   const [power, setPower] = useState(1);
   const [all, setAll] = useState(false);
-  const narrow = useNarrow();
   const reset = () => {
     setFactors({});
     setPower(1);
@@ -194,27 +180,26 @@ export function Weights(props) {
   const request = query && wanted ? costsRequest(props, wanted) : null;
   const found = useAnswer(request, again);
   const asked = useAnswer(query && costs ? costsRequest(props, costs) : null, again);
-  if (!query) return null;
   const { answer } = found;
-  const hits = answer ? othersOf(props, answer.hits) : [];
+  const hits = useMemo(() => (answer ? othersOf(props, answer.hits) : []), [answer]);
+  if (!query) return null;
   const before = asked.answer ? othersOf(props, asked.answer.hits).map((hit) => hit.id) : [];
   const changed = Object.values(factors).filter((factor) => factor !== 1).length;
   const muted = Object.values(factors).filter((factor) => factor === 0).length;
   const moved = hits.filter((hit, place) => before[place] !== hit.id).length;
-  const few = narrow ? SHOWN.narrow : SHOWN.wide;
   return html`<div aria-busy=${first.busy}><${Problem} error=${first.error || found.error} />
     ${!costs && html`<${Waiting} busy=${first.busy} rows=${2} />`}
     ${costs && html`<p class="line">Drag across the bars to draw other weights; click one to mute its bit.
         ${" "}By keyboard: ← → choose a bit, ↑ ↓ change it, M mutes it.</p>
-      <${Bars} weights=${weights} order=${all ? order : order.slice(0, few)} factors=${factors}
+      <${Bars} weights=${weights} order=${all ? order : order.slice(0, SHOWN)} factors=${factors}
         change=${(/** @type {Factors} */ changes) => setFactors((old) => ({ ...old, ...changes }))} />
       <div class="toolbar">
         <label class="contrast">Contrast <input type="range" min="0" max="3" step="0.1" value=${power}
           aria-valuetext=${power === 0 ? "0, plain Hamming" : power === 1 ? "1, as asked" : String(power)}
-          onInput=${(/** @type {any} */ event) => setPower(Number(event.target.value))} />
+          onInput=${(event) => setPower(Number(event.target.value))} />
           ${" "}<span class="quiet">${power === 0 ? "0: plain Hamming" : power === 1 ? "1: as asked" : power.toFixed(1)}</span></label>
-        <span class="row">${order.length > few && html`<button type="button" onClick=${() => setAll(!all)}>
-            ${all ? `The ${few} heaviest` : `All ${order.length} bits`}</button>`}
+        <span class="row">${order.length > SHOWN && html`<button type="button" onClick=${() => setAll(!all)}>
+            ${all ? `The ${SHOWN} heaviest` : `All ${order.length} bits`}</button>`}
           <button type="button" disabled=${!changed && power === 1} onClick=${reset}>Reset</button></span></div>`}
     ${answer && asked.answer && html`<p class="line" role="status">${moved} of ${hits.length} places changed ·
         ${" "}${counted(changed - muted, "bit")} changed, ${muted} muted · ranked in ${microseconds(answer.engine_us)}</p>

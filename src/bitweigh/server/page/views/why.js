@@ -1,6 +1,6 @@
 // @ts-check
 // The why view: the bits of each hit in descending weight, what each pays, and two hits compared.
-import { html, useMemo, useState } from "../vendor/standalone.module.js";
+import { html, useEffect, useMemo, useState } from "../vendor/standalone.module.js";
 import { Problem, useAnswer, Waiting } from "../answer.js";
 import { ofCollection } from "../api.js";
 import { askedFor, byWeight, extraOf, leastOf, payingBits, sumOf, weightOf } from "../costs.js";
@@ -29,8 +29,8 @@ function Paying({ item, costs }) {
   const paying = useMemo(() => payingBits(item, costs), [item, costs]);
   const paid = paying.reduce((sum, bit) => sum + extraOf(item, costs, bit), 0);
   const all = costs.reduce((sum, pair) => sum + weightOf(pair), 0);
-  return html`<details class="paying" onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
-    <summary>${paying.length} of ${counted(costs.length, "bit")} pay ${number(paid)}${all > 0
+  return html`<details class="paying" onToggle=${(event) => setOpen(event.currentTarget.open)}>
+    <summary>${paying.length} of ${counted(costs.length, "bit")} ${paying.length === 1 ? "pays" : "pay"} ${number(paid)}${all > 0
       ? `, ${percent(paid / all)} of all weight` : ""}</summary>
     ${open && html`<div class="wide" tabindex="0" role="region" aria-label="bits that pay"><table>
       <thead><tr><th>bit</th><th class="num">weight</th><th>query</th><th>item</th><th class="num">pays</th></tr></thead>
@@ -82,19 +82,18 @@ function Pair({ explained, pair, order }) {
 function Compare({ explained, shown, order }) {
   const [chosen, setChosen] = useState(/** @type {[string, string]} */ (["", ""]));
   const ids = shown.map((item) => item.id);
+  const first = ids.includes(chosen[0]) ? chosen[0] : ids.find((id) => id !== chosen[1]) ?? ids[0];
+  const other = ids.includes(chosen[1]) ? chosen[1] : ids.find((id) => id !== first) ?? ids[1];
   /** @type {[string, string]} */
-  const pair = [
-    ids.includes(chosen[0]) ? chosen[0] : ids[0],
-    ids.includes(chosen[1]) ? chosen[1] : ids[1],
-  ];
+  const pair = [first, other];
   /** @param {0 | 1} side */
   const pick = (side) => html`<select aria-label=${side ? "the other item" : "one item"} value=${pair[side]}
-    onChange=${(/** @type {any} */ event) =>
+    onChange=${(event) =>
       setChosen(side ? [pair[0], event.target.value] : [event.target.value, pair[1]])}>
     ${shown.map((item, at) => html`<option key=${item.id} value=${item.id} selected=${item.id === pair[side]}>
       ${at + 1}. ${titleOf(item).slice(0, 40) || `#${item.id}`}</option>`)}</select>`;
   const [one, two] = pair.map((id) => shown[ids.indexOf(id)]);
-  return html`<section class="card compare" aria-labelledby="compare"><h2 id="compare">Two beside each other</h2>
+  return html`<section class="card compare" aria-labelledby="compare"><h2 id="compare">Side by side</h2>
     <p class="row">${pick(0)} ${pick(1)}</p>
     <${Pair} explained=${explained} pair=${[one, two]} order=${order} /></section>`;
 }
@@ -103,12 +102,12 @@ function Compare({ explained, shown, order }) {
 function Another({ add }) {
   const [typed, setTyped] = useState("");
   const id = typed.trim().replace(/^#/, "");
-  return html`<form class="row another" onSubmit=${(/** @type {any} */ event) => {
+  return html`<form class="row another" onSubmit=${(event) => {
       event.preventDefault();
-      add(id);
+      add(String(BigInt(id)));
       setTyped("");
     }}><label>Why is this one not among them? <input inputmode="numeric" placeholder="#id" value=${typed} size="12"
-      onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} /></label>
+      onInput=${(event) => setTyped(event.target.value)} /></label>
     <button type="submit" disabled=${!/^\d+$/.test(id)}>Show it</button></form>`;
 }
 
@@ -116,8 +115,9 @@ function Another({ add }) {
 export function Why(props) {
   const { query, listed, again, more } = props;
   const [others, setOthers] = useState(/** @type {string[]} */ ([]));
+  useEffect(() => setOthers([]), [JSON.stringify(query)]);
   const request = explainRequest(props, others.length ? { ids: others } : {});
-  const { answer, error, busy } = useAnswer(request, again);
+  const { answer, error, status, busy } = useAnswer(request, again);
   const explained = /** @type {Explained | null} */ (answer);
   const order = useMemo(() => (explained ? byWeight(explained.costs) : []), [explained]);
   const hits = explained?.hits ?? [];
@@ -129,7 +129,7 @@ export function Why(props) {
     again,
   ).answer;
   if (!query) return null;
-  if (error && others.length)
+  if (error && others.length && status === 404)
     return html`<${Problem} error=${error} />
       <button type="button" onClick=${() => setOthers(others.slice(0, -1))}>Back to the hits</button>`;
   if (!explained) return html`<${Problem} error=${error} /><${Waiting} busy=${busy} />`;
@@ -141,6 +141,14 @@ export function Why(props) {
   }));
   const shown = [...hits.map((hit) => /** @type {Shown} */ (hit)), ...added];
   const base = sumOf(costs.map(leastOf));
+  const last = hits[hits.length - 1]?.distance ?? Infinity;
+  const filtered = Object.keys(props.place.filter).length > 0;
+  /** @param {Shown} item */
+  const reasonOf = (item) =>
+    filtered && (item.distance ?? Infinity) < last ? "left out by the filter" : `not among the ${hits.length}`;
+  /** @param {Shown} item @param {number} at */
+  const asked = (item, at) =>
+    others.includes(item.id) ? html`<span class="mark">it is hit ${at + 1}</span>` : null;
   return html`<div aria-busy=${busy}><${Problem} error=${error} />
     <p class="line"><${Legend} costs=${costs} /> ${base === 0
       ? "A distance is what the red bits pay."
@@ -149,7 +157,7 @@ export function Why(props) {
     ${!hits.length && html`<p class="empty">There are no hits to explain.</p>`}
     <div class=${shown.length > 1 ? "split" : ""}>
       <ol class="hits">${shown.map((item, at) => html`<${Hit} key=${item.id} item=${item} brief more=${more}
-          rank=${at < hits.length ? at + 1 : "–"} mark=${at < hits.length ? null : html`<span class="mark alone">not among the ${hits.length}</span>`}>
+          rank=${at < hits.length ? at + 1 : "–"} mark=${at < hits.length ? asked(item, at) : html`<span class="mark alone">${reasonOf(item)}</span>`}>
           <${Strip} id=${item.id} item=${bits[item.id]} costs=${costs} order=${order} />
           <${Paying} item=${bits[item.id]} costs=${costs} /><//>`)}</ol>
       ${shown.length > 1 && html`<${Compare} explained=${explained} shown=${shown} order=${order} />`}</div>
