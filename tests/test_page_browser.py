@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from page_browser import VIEWS, Watched, launched
-from page_cases import BIG, create, parquet, served_page, things
-from running_server import started_server, stop
+from page_cases import BIG, create, served_page, things
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("browser")]
 
@@ -344,152 +341,3 @@ def test_contrast_zero_ranks_by_plain_hamming(watched: Watched, url: str) -> Non
     last = page.locator(".ranking li").last
     last.get_by_text(f"#{hits[-1]['id']}", exact=True).wait_for()
     assert page.locator(".ranking .id").all_inner_texts() == [f"#{hit['id']}" for hit in hits]
-
-
-def test_a_parquet_file_is_imported_with_errors_by_row(watched: Watched, url: str) -> None:
-    create(url, "new", [])
-    page = watched.page
-    page.goto(f"{url}/#import?c=new")
-    file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-    page.set_input_files("input[type=file]", file)
-    page.get_by_text("50 rows, 3 columns").wait_for()
-    assert page.get_by_label("Vectors or codes").input_value() == "code"
-    watched.check(url, "columns")
-    page.get_by_role("button", name="Import 50 rows").click()
-    page.get_by_text("49 of 50 rows written").wait_for()
-    page.get_by_role("heading", name="Imported").wait_for()
-    assert page.locator("tbody tr").all_inner_texts()[0].startswith("7")
-    page.get_by_text("new (49)").wait_for(state="attached")
-    watched.check(url, "imported")
-    page.set_input_files("input[type=file]", {**file, "buffer": b"no parquet at all"})
-    page.get_by_text("is not a parquet file").wait_for()
-    damaged = parquet()[:-40] + b"\xff" * 32 + parquet()[-8:]
-    page.set_input_files("input[type=file]", {**file, "buffer": damaged})
-    page.get_by_text("is damaged").wait_for()
-
-
-def test_a_dropped_file_is_taken(watched: Watched, url: str) -> None:
-    page = watched.page
-    page.goto(f"{url}/#import?c=none")
-    page.wait_for_selector(".drop")
-    dropped = page.evaluate_handle(
-        """bytes => {
-            const data = new DataTransfer();
-            data.items.add(new File([new Uint8Array(bytes)], "dropped.parquet"));
-            return data;
-        }""",
-        list(parquet()),
-    )
-    page.dispatch_event(".drop", "drop", {"dataTransfer": dropped})
-    page.get_by_role("heading", name="dropped.parquet").wait_for()
-
-
-def test_a_key_for_reading_may_not_import_and_a_wrong_one_is_refused(
-    browser: Any, tmp_path: Path
-) -> None:
-    from bitweigh.server.keys import KeyFile
-
-    process, address = started_server(str(tmp_path), "--quiet")
-    create(address, "things", things())
-    stop(process)
-    secret = KeyFile(tmp_path / "keys.json").add("reader", "read", ["things"])
-    process, address = started_server(str(tmp_path), "--quiet")
-    watched = Watched(browser)
-    page = watched.page
-    try:
-        page.goto(address)
-        page.get_by_label("Key").fill("bw_wrong")
-        page.keyboard.press("Enter")
-        page.get_by_text("does not know this key").wait_for()
-        watched.errors.clear()  # Chromium reports each 401.
-        watched.check(address, "key")
-        page.get_by_label("Key").fill(secret)
-        page.keyboard.press("Enter")
-        page.get_by_text("or start from an item").wait_for()
-        page.reload()
-        page.get_by_text("or start from an item").wait_for()
-        assert page.evaluate("localStorage.length") == 0
-        page.goto(f"{address}/#health?c=things")
-        page.get_by_text("may not read the metrics").wait_for()
-        page.goto(f"{address}/#import?c=things")
-        file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-        page.set_input_files("input[type=file]", file)
-        page.get_by_role("button", name="Import 50 rows").click()
-        page.get_by_text("the key has no write access here").wait_for()
-        page.get_by_text("as curl and Python").click()
-        text = "".join(page.locator("pre").all_inner_texts())
-        assert secret not in text
-        assert text.count("BITWEIGH_KEY") == 2
-        page.get_by_role("button", name="Forget the key").click()
-        page.get_by_text("This server asks for a key").wait_for()
-        watched.close()
-    finally:
-        stop(process)
-
-
-def test_a_collection_is_created_where_there_is_none(browser: Any, tmp_path: Path) -> None:
-    process, address = started_server(str(tmp_path), "--quiet")
-    watched = Watched(browser)
-    page = watched.page
-    try:
-        page.goto(address)
-        page.get_by_label("Name").fill("First")
-        assert page.get_by_role("button", name="Create").is_disabled()
-        page.get_by_label("Name").fill("first")
-        page.get_by_label("Items are").select_option("codes")
-        page.get_by_label("Bits in a code").fill("64")
-        watched.check(address, "create")
-        page.get_by_role("button", name="Create").click()
-        page.get_by_text("first (0)").wait_for(state="attached")
-        file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-        page.set_input_files("input[type=file]", file)
-        page.get_by_role("button", name="Import 50 rows").click()
-        page.get_by_text("49 of 50 rows written").wait_for()
-        watched.check(address)
-        watched.close()
-    finally:
-        stop(process)
-
-
-def test_an_import_that_a_restart_has_ended_is_said_to_have_failed(
-    browser: Any, tmp_path: Path
-) -> None:
-    process, address = started_server(str(tmp_path), "--quiet")
-    create(address, "new", [])
-    watched = Watched(browser)
-    page = watched.page
-    try:
-        # The server answers as if it were still at it, and then is another one.
-        page.route("**/v1/jobs/*", lambda route: route.fulfill(status=404, body="{}"))
-        page.goto(f"{address}/#import?c=new")
-        file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-        page.set_input_files("input[type=file]", file)
-        page.get_by_role("button", name="Import 50 rows").click()
-        page.get_by_text("The import failed").wait_for()
-        assert page.get_by_role("button", name="Import 50 rows").is_enabled()
-        watched.close()
-    finally:
-        stop(process)
-
-
-def test_the_page_says_that_the_server_is_gone_and_recovers(browser: Any, tmp_path: Path) -> None:
-    process, address = started_server(str(tmp_path), "--quiet")
-    create(address, "things", things())
-    watched = Watched(browser)
-    page = watched.page
-    page.goto(f"{address}/#search?c=things&q=%230")
-    page.wait_for_selector(".hit")
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    page.fill("input[type=search]", "#1")
-    page.keyboard.press("Enter")
-    page.get_by_text("This page tries again").wait_for()
-    port = address.rpartition(":")[2]
-    process, _ = started_server(str(tmp_path), "--quiet", "--port", port)
-    try:
-        page.get_by_text("This page tries again").wait_for(state="detached")
-        page.wait_for_selector(".hit .strip")
-        assert page.locator(".problem").count() == 0
-        watched.close()
-    finally:
-        stop(process)
