@@ -59,6 +59,8 @@ class Watched:
             self.page.screenshot(path=Path(_SHOTS) / f"{name}-{self.name}.png", full_page=True)
         assert not self.errors
         assert all(one.startswith((url, "data:image/")) for one in self.asked), self.asked
+        of_ids = [one for one in self.asked if "/v1/" in one and "/import" not in one]
+        assert all("ids=string" in one for one in of_ids), of_ids
         wide = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0, f"{wide} pixels too wide"
         found = _findings(self.page)

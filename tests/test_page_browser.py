@@ -301,6 +301,51 @@ def test_what_the_bits_of_a_hit_pay_is_listed_and_two_hits_are_compared(
     watched.check(url)
 
 
+def test_bits_that_pay_are_those_that_differ_whatever_the_best_code_pays(
+    watched: Watched, url: str
+) -> None:
+    page = watched.page
+    vector = [round(0.1 + (place % 7) ** 3 * (-1) ** place, 2) for place in range(64)]
+    page.goto(f"{url}/#why?c=things&q={vector}&k=5")
+    page.wait_for_selector(".compare")
+    query = {"vector": vector, "k": 5}
+    why = httpx.post(f"{url}/v1/collections/things/explain", json=query).json()
+    said = [one.get_attribute("aria-label") for one in page.locator(".hit svg").all()]
+    for hit, label in zip(why["hits"], said, strict=True):
+        bits = why["bits"][str(hit["id"])]["bits"]
+        differ = sum(
+            bit != str(int(costs[1] < costs[0]))
+            for bit, costs in zip(bits, why["costs"], strict=True)
+        )
+        assert f"differs from the query in {differ} of 64 bits" in str(label)
+    base = sum(min(costs) for costs in why["costs"])
+    page.get_by_text(f"No code can be nearer than {base:.2f}").wait_for()
+
+
+def test_a_slow_answer_does_not_take_the_place_of_the_newest(watched: Watched, url: str) -> None:
+    page = watched.page
+    page.goto(f"{url}/#search?c=things")
+    page.wait_for_selector("input[type=search]")
+    slow = [True]
+
+    def answer(route: Any) -> None:
+        if slow.pop():
+            page.wait_for_timeout(500)
+        slow.append(False)
+        route.continue_()
+
+    page.route("**/search?ids=string", answer)
+    for query in ("#10", "#11", "#12"):
+        page.fill("input[type=search]", query)
+        page.keyboard.press("Enter")
+    body = {"id": 12, "k": 10}
+    hits = httpx.post(f"{url}/v1/collections/things/search", json=body).json()["hits"]
+    page.locator(".hit .id").first.get_by_text(f"#{hits[0]['id']}", exact=True).wait_for()
+    page.wait_for_selector(".hit .strip")
+    shown = page.locator(".hit .id").all_inner_texts()
+    assert shown == [f"#{hit['id']}" for hit in hits]
+
+
 def test_muted_and_drawn_bits_change_the_ranking(watched: Watched, url: str) -> None:
     page = watched.page
     page.goto(f"{url}/#weights?c=things&q=%230&k=10")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from page_browser import Watched, launched
 from page_cases import create, parquet, things
@@ -55,6 +58,33 @@ def test_a_parquet_file_is_imported_with_errors_by_row(watched: Watched, url: st
     damaged = parquet()[:-40] + b"\xff" * 32 + parquet()[-8:]
     page.set_input_files("input[type=file]", {**file, "buffer": damaged})
     page.get_by_text("is damaged").wait_for()
+
+
+def test_a_column_of_ids_or_values_is_no_payload_whichever_was_suggested(
+    watched: Watched, url: str
+) -> None:
+    columns = {
+        "id": ["a", "b"],
+        "number": [1, 2],
+        "vector": [[1.0], [2.0]],
+        "other": [[3.0], [4.0]],
+        "picture": [b"1", b"2"],
+        "a,b": ["x", "y"],
+        "note": ["x", "y"],
+    }
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out)
+    page = watched.page
+    page.goto(f"{url}/#import?c=none")
+    file = {"name": "rows.parquet", "mimeType": "", "buffer": out.getvalue()}
+    page.set_input_files("input[type=file]", file)
+    page.get_by_text("This request as curl").click()
+    curl = page.locator("pre").first
+    curl.get_by_text("import?key=id&value=vector&payload=number%2Cother%2Cnote").wait_for()
+    page.get_by_label("Items are named by").select_option("id")
+    page.locator(".fields select").nth(1).select_option("number")
+    page.get_by_label("Vectors or codes").select_option("other")
+    curl.get_by_text("import?id=number&value=other&payload=note").wait_for()
 
 
 def test_a_dropped_file_is_taken(watched: Watched, url: str) -> None:
