@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from page_browser import Watched, launched
-from page_cases import create, parquet, things
+from page_cases import codes, create, parquet, things
 from running_server import running_server, started_server, stop
+
+import bitweigh.cluster
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("browser")]
 
@@ -101,6 +104,29 @@ def test_a_dropped_file_is_taken(watched: Watched, url: str) -> None:
     )
     page.dispatch_event(".drop", "drop", {"dataTransfer": dropped})
     page.get_by_role("heading", name="dropped.parquet").wait_for()
+
+
+def test_holders_of_a_cluster_are_shown_by_shard_and_replica(
+    watched: Watched, tmp_path: Path
+) -> None:
+    bitweigh.cluster.build(codes(500), str(tmp_path / "shards"), shards=3)
+    cluster = ("--cluster", f"books={tmp_path / 'shards'}")
+    with running_server(tmp_path / "data", *cluster) as address:
+        facts = httpx.get(f"{address}/v1/collections/books").json()
+        counts = ("queued", "answered", "batches", "hedges", "failovers", "second_rounds")
+        facts["cluster"].update(dict.fromkeys(counts, 7))
+        facts["cluster"]["groups"] = [
+            {"shards": [0, 2], "holders": ["0-0", "0-1"], "suspects": ["0-1"]},
+            {"shards": [1], "holders": ["1-0"], "suspects": []},
+        ]
+        page = watched.page
+        page.route("**/v1/collections/books?*", lambda route: route.fulfill(json=facts))
+        page.goto(f"{address}/#health?c=books")
+        page.get_by_text("3 shards \u00d7 2 replicas").wait_for()
+        rows = [row.inner_text().split() for row in page.locator(".grid tbody tr").all()]
+        assert rows[0][2:] == ["open", "0-0", "open", "1-0", "open", "0-0"]
+        assert rows[1][2:] == ["suspect", "0-1", "missing", "missing", "suspect", "0-1"]
+        watched.check(address, "holders")
 
 
 def test_a_key_for_reading_may_not_import_and_a_wrong_one_is_refused(
