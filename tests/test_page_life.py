@@ -125,7 +125,7 @@ def test_holders_of_a_cluster_are_shown_by_shard_and_replica(
         page.get_by_text("3 shards \u00d7 2 replicas").wait_for()
         rows = [row.inner_text().split() for row in page.locator(".grid tbody tr").all()]
         assert rows[0][2:] == ["open", "0-0", "open", "1-0", "open", "0-0"]
-        assert rows[1][2:] == ["suspect", "0-1", "missing", "missing", "suspect", "0-1"]
+        assert rows[1][2:] == ["suspect", "0-1", "missing", "suspect", "0-1"]
         watched.check(address, "holders")
 
 

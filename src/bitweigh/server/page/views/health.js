@@ -57,18 +57,18 @@ function Cluster({ state }) {
    * @param {number} replica
    */
   const holderOf = (shard, replica) => {
-    if (!groups) return { name: "this process", kind: "good" };
+    if (!groups) return { name: "this process", state: "open" };
     const group = groups.find((one) => one.shards.includes(shard));
     const name = group?.holders[replica];
-    if (!group || name === undefined) return { name: "missing", kind: "bad" };
-    return { name, kind: group.suspects.includes(name) ? "bad" : "good" };
+    if (!group || name === undefined) return { name: "", state: "missing" };
+    return { name, state: group.suspects.includes(name) ? "suspect" : "open" };
   };
   return html`<section class="card"><h3>Version ${state.version}: ${counted(shards.length, "shard")} × ${counted(replicas, "replica")}</h3>
     <div class="wide" tabindex="0" role="region" aria-label="shards and replicas"><table class="grid"><thead><tr><td></td>${shards.map(
       (one) => html`<th scope="col">shard ${one.shard}<br /><span class="quiet">${counted(one.rows, "row")}</span></th>`,
     )}</tr></thead><tbody>${Array.from({ length: replicas }, (_, replica) => html`<tr><th scope="row">replica ${replica}</th>${shards.map(({ shard }) => {
-      const { name, kind } = holderOf(shard, replica);
-      return html`<td class=${kind} title=${name}>${kind === "bad" ? (name === "missing" ? "missing" : "suspect") : "open"}<br /><span class="quiet">${name}</span></td>`;
+      const { name, state } = holderOf(shard, replica);
+      return html`<td class=${state === "open" ? "good" : "bad"}>${state}<br /><span class="quiet">${name}</span></td>`;
     })}</tr>`)}</tbody></table></div>
     ${groups && html`<${Facts} facts=${[
       ["waiting", number(state.queued)], ["answered", number(state.answered)], ["batches", number(state.batches)],
