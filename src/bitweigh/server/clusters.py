@@ -196,7 +196,7 @@ class ClusterCollection:
     def _explained(self, shards: AnyShards, asked: AskedWhy) -> dict[str, Any]:
         contents = self.contents
         costs = _costs_of(shards, contents, asked.query)
-        found = shards.search(costs, asked.k + 1, timeout=time_left(asked.deadline))
+        found = shards.search(costs, asked.k_searched, timeout=time_left(asked.deadline))
         distances, ids = found_hits(asked, found)
         where = "by their holders" if isinstance(shards, Cluster) else "in this process"
         return {

@@ -37,6 +37,11 @@ class AskedWhy(NamedTuple):
     condition: Condition | None
     deadline: float
 
+    @property
+    def k_searched(self) -> int:
+        """One more than k if the item asked for, which is no hit, may be among the nearest."""
+        return self.k + (self.query.form == "id")
+
 
 class _Codes(Protocol):
     """An index of codes, or shards of one."""
@@ -58,7 +63,7 @@ def explained(collection: Collection, asked: AskedWhy) -> dict[str, Any]:
             else collection.filters.of(reader, view.seq, asked.condition, asked.deadline)
         )
         timeout = time_left(asked.deadline)
-        found = codes.search(costs, asked.k + 1, filter=allowed, timeout=timeout)
+        found = codes.search(costs, asked.k_searched, filter=allowed, timeout=timeout)
         distances, ids = found_hits(asked, found)
         return {
             "plan": codes.explain(costs, asked.k, filter=allowed).as_dict(),
@@ -80,7 +85,7 @@ def _costs_of(collection: Collection, view: View, query: Prepared) -> tuple[NDAr
 
 
 def found_hits(asked: AskedWhy, found: SearchResult) -> tuple[list[float], list[int]]:
-    """Distances and ids of the k nearest of k + 1, of which one may be the item asked for."""
+    """Distances and ids of the k nearest of those found, without the item asked for."""
     kept = found.ids >= 0
     if asked.query.form == "id":
         kept &= found.ids != asked.query.value
