@@ -90,6 +90,33 @@ def test_views_of_one_item_of_none_of_keys_and_of_a_cluster(
     watched.close()
 
 
+def test_a_narrow_screen_shows_the_times_of_requests_without_scrolling(
+    browser: Any, url: str
+) -> None:
+    watched = Watched(browser, 360)
+    watched.page.goto(f"{url}/#health?c=things")
+    times = watched.page.get_by_text("\u2264").first
+    times.wait_for()
+    box = times.bounding_box()
+    assert box["x"] + box["width"] <= 360
+    watched.close()
+
+
+def test_items_without_a_title_are_ranked_by_their_ids_on_a_narrow_screen(
+    browser: Any, url: str
+) -> None:
+    watched = Watched(browser, 360)
+    page = watched.page
+    page.goto(f"{url}/#weights?c=books&q=%235&k=4")
+    page.wait_for_selector(".ranking li")
+    query = {"id": 5, "k": 4}
+    hits = httpx.post(f"{url}/v1/collections/books/search", json=query).json()["hits"]
+    names = [one.inner_text() for one in page.locator(".ranking .title").all()]
+    assert names == [f"#{hit['id']}" for hit in hits]
+    assert all(one.is_visible() for one in page.locator(".ranking .title").all())
+    watched.close()
+
+
 def test_the_page_as_loaded_is_small(watched: Watched, url: str) -> None:
     sizes: list[int] = []
     watched.page.on(

@@ -21,7 +21,7 @@ export function Begin({ place, listed, again, more, embedder }) {
       ? ", or start from an item:" : "."}</p>
     <p class="row">${items.map(
       (item) => html`<button type="button" class="chip" key=${item.id} onClick=${() => more(item.id)}
-        aria-label=${`More like #${item.id} ${titleOf(item)}`}>
-        <bdi class="clipped">${titleOf(item) || `#${item.id}`}</bdi></button>`,
+        aria-label=${`More like ${titleOf(item)}`}>
+        <bdi class="clipped">${titleOf(item)}</bdi></button>`,
     )}</p></div>`;
 }

@@ -31,9 +31,15 @@ const marker = (value, text) => (/** @type {any} */ { ctx, bbox, valToPos }) => 
   ctx.lineTo(x, bbox.top + bbox.height);
   ctx.stroke();
   ctx.font = `${13 * ratio}px system-ui, sans-serif`;
-  const right = x + ctx.measureText(text).width + 12 * ratio < bbox.left + bbox.width;
-  ctx.textAlign = right ? "left" : "right";
-  ctx.fillText(text, x + (right ? 7 : -7) * ratio, bbox.top + 14 * ratio);
+  const wide = ctx.measureText(text).width;
+  const fits = x + wide + 12 * ratio < bbox.left + bbox.width;
+  const left = fits ? x + 7 * ratio : x - 7 * ratio - wide;
+  // Bars may be as high as the text.
+  ctx.fillStyle = colour("--card");
+  ctx.fillRect(left - 4 * ratio, bbox.top + ratio, wide + 8 * ratio, 19 * ratio);
+  ctx.fillStyle = ctx.strokeStyle;
+  ctx.textAlign = "left";
+  ctx.fillText(text, left, bbox.top + 14 * ratio);
   ctx.restore();
 };
 

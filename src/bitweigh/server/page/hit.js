@@ -11,6 +11,17 @@ import { Payload, titleField, titleOf } from "./payload.js";
  */
 
 /**
+ * An item's title with its id beside it, unless the id is all there is to call it by.
+ * @param {{item: Shown, clipped?: boolean}} props
+ */
+export function Name({ item, clipped }) {
+  const id = `#${item.id}`;
+  const title = titleOf(item);
+  return html`<strong class=${`title ${clipped ? "clipped" : ""} ${title === id ? "id" : ""}`} dir="auto">${title}</strong>
+    ${title !== id && html`<span class="id">${id}</span>`}`;
+}
+
+/**
  * Children stand below the payload; `brief` leaves the payload out.
  * @param {HitProps} props
  */
@@ -19,8 +30,7 @@ export function Hit({ item, rank, mark, more, choose, brief, children }) {
   return html`<li class="card hit">
     <div class="hit-head">
       ${rank !== undefined && html`<span class="rank">${rank}</span>`}
-      <strong class=${`title ${brief ? "clipped" : ""}`} dir="auto">${titleOf(item)}</strong>
-      <span class="id">#${item.id}</span>
+      <${Name} item=${item} clipped=${brief} />
       ${item.key !== undefined && field !== null && html`<span class="quiet" dir="auto">${item.key}</span>`}
       ${mark}
       <span class="end">${more && html`<button type="button" class="small" aria-label=${`More like #${item.id}`}

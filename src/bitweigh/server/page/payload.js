@@ -61,12 +61,12 @@ export function titleField(payload) {
 }
 
 /**
- * A few words for an item where there is no room for its payload.
+ * What an item is called: its title, its key, or its id.
  * @param {Item} item
  */
-export function titleOf({ key, payload }) {
+export function titleOf({ id, key, payload }) {
   const field = titleField(payload);
-  return field === null ? (key ?? "") : String(payload?.[field]);
+  return field === null ? key || `#${id}` : String(payload?.[field]);
 }
 
 /**
@@ -146,7 +146,7 @@ export function Chips({ filter, change }) {
     ([name, value]) => html`<button type="button" class="chip" key=${name}
       aria-label=${`Remove the filter ${name} is ${JSON.stringify(value)}`}
       onClick=${() => change(Object.fromEntries(parts.filter(([one]) => one !== name)))}>
-      <bdi>${name}</bdi>: <bdi class="clipped">${typeof value === "string" ? value : JSON.stringify(value)}</bdi>
+      <span><bdi>${name}</bdi>:</span> <bdi class="clipped">${typeof value === "string" ? value : JSON.stringify(value)}</bdi>
       ${" "}<span aria-hidden="true">×</span></button>`,
   )}</p>`;
 }

@@ -33,14 +33,24 @@ function Memory({ memory }) {
  */
 const p99Of = ({ count, p99 }) => (!count ? "–" : Number.isNaN(p99) ? "–" : Number.isFinite(p99) ? `≤ ${microseconds(1e6 * p99)}` : "> 10 s");
 
+/**
+ * A route, whose collection takes less room on a narrow screen.
+ * @param {{route: string}} props
+ */
+function Path({ route }) {
+  const [before, after] = route.split("/v1/collections/{c}");
+  if (after === undefined) return html`<code>${route}</code>`;
+  return html`<code>${before}<span class="on-wide">{collection}</span><span class="on-narrow">…</span>${after}</code>`;
+}
+
 /** @param {{routes: Route[], per_second: number | null}} props */
 function Requests({ routes, per_second }) {
   const rows = routes.filter((one) => one.count);
   return html`<section class="card"><h3>Requests${per_second === null ? "" : `: ${number(Math.round(10 * per_second) / 10)} a second`}</h3>
     ${!rows.length && html`<p class="quiet">None yet.</p>`}
     ${rows.length > 0 && html`<div class="wide" tabindex="0" role="region" aria-label="requests by route"><table class="full">
-      <thead><tr><th>route</th><th class="num">requests</th><th class="num">failed</th><th class="num">p99</th></tr></thead>
-      <tbody>${rows.map((one) => html`<tr key=${one.route}><td><code>${one.route.replace("/v1/collections/{c}", "{collection}")}</code></td>
+      <thead><tr><th>route</th><th class="num">count</th><th class="num">failed</th><th class="num">p99</th></tr></thead>
+      <tbody>${rows.map((one) => html`<tr key=${one.route}><td><${Path} route=${one.route} /></td>
         <td class="num">${number(one.count)}</td><td class=${`num ${one.failed ? "bad" : ""}`}>${number(one.failed)}</td>
         <td class="num">${p99Of(one)}</td></tr>`)}</tbody></table></div>`}</section>`;
 }

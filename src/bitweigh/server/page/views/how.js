@@ -69,7 +69,7 @@ function Segments({ segments }) {
     <tbody>${segments.map(
       (one) => html`<tr><td class="num">${number(one.rows)}</td><td class="num">${number(one.removed_rows)}</td>
         <td>${one.bands ? `${one.bands} of up to ${one.band_bits} bits` : "none"}</td><td>${one.layout}</td>
-        <td>${one.decision || "–"}</td></tr>`,
+        <td class="text">${one.decision || "–"}</td></tr>`,
     )}</tbody></table></div>`;
 }
 

@@ -51,7 +51,7 @@ function markOf(ranks, id, other) {
 /** @param {{filtered: boolean}} props */
 const Nothing = ({ filtered }) =>
   html`<p class="empty">${filtered
-    ? "No item has these values. Remove a part of the filter above."
+    ? "No item has these values. Remove part of the filter above."
     : "There is nothing else to find: the collection has no other items."}</p>`;
 
 /** @param {ViewProps} props */

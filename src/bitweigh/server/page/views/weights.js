@@ -5,7 +5,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { Problem, useAnswer, Waiting } from "../answer.js";
 import { byWeight, contrast, hamming, reweighed, weightOf } from "../costs.js";
 import { counted, distance, microseconds, number } from "../format.js";
-import { titleOf } from "../payload.js";
+import { Name } from "../hit.js";
 import { costsRequest, explainRequest, othersOf } from "../requests.js";
 import { Snippet } from "../snippet.js";
 
@@ -149,7 +149,7 @@ function Ranking({ hits, before }) {
     const move = movedBy(before, hit.id, place);
     return html`<li key=${hit.id} data-id=${hit.id}><span class="rank">${place + 1}</span>
       <span class=${`move ${move.kind}`}><span aria-hidden="true">${move.text}</span><span class="said">${move.said}</span></span>
-      <strong class="title clipped" dir="auto">${titleOf(hit)}</strong><span class="id">#${hit.id}</span>
+      <${Name} item=${hit} clipped />
       <span class="distance">${distance(hit.distance)}</span></li>`;
   })}</ol>`;
 }
@@ -201,7 +201,8 @@ export function Weights(props) {
         <span class="row">${order.length > SHOWN && html`<button type="button" onClick=${() => setAll(!all)}>
             ${all ? `The ${SHOWN} heaviest` : `All ${order.length} bits`}</button>`}
           <button type="button" disabled=${!changed && power === 1} onClick=${reset}>Reset</button></span></div>`}
-    ${answer && asked.answer && html`<p class="line" role="status">${moved} of ${hits.length} places changed ·
+    ${answer && !hits.length && html`<p class="empty">There are no hits to rank.</p>`}
+    ${hits.length > 0 && asked.answer && html`<p class="line" role="status">${moved} of ${hits.length} places changed ·
         ${" "}${counted(changed - muted, "bit")} changed, ${muted} muted · ranked in ${microseconds(answer.engine_us)}</p>
       <${Ranking} hits=${hits} before=${before} />`}
     <${Snippet} requests=${[request]} /></div>`;

@@ -33,10 +33,10 @@ function Paying({ item, costs }) {
     <summary>${paying.length} of ${counted(costs.length, "bit")} ${paying.length === 1 ? "pays" : "pay"} ${number(paid)}${all > 0
       ? `, ${percent(paid / all)} of all weight` : ""}</summary>
     ${open && html`<div class="wide" tabindex="0" role="region" aria-label="bits that pay"><table>
-      <thead><tr><th>bit</th><th class="num">weight</th><th>query</th><th>item</th><th class="num">pays</th></tr></thead>
+      <thead><tr><th>bit</th><th class="num">weight</th><th class="num">query</th><th class="num">item</th><th class="num">pays</th></tr></thead>
       <tbody>${paying.slice(0, MAX_ROWS).map(
         (bit) => html`<tr key=${bit}><td>${bit}</td><td class="num">${number(weightOf(costs[bit]))}</td>
-          <td>${askedFor(costs[bit])}</td><td>${item.bits[bit]}</td>
+          <td class="num">${askedFor(costs[bit])}</td><td class="num">${item.bits[bit]}</td>
           <td class="num">${number(extraOf(item, costs, bit))}</td></tr>`,
       )}</tbody></table>${paying.length > MAX_ROWS && html`<p class="quiet">and ${paying.length - MAX_ROWS} lighter ones</p>`}</div>`}
     </details>`;
@@ -53,7 +53,7 @@ function Pair({ explained, pair, order }) {
   const gap = sumOf(two.pays) - sumOf(one.pays);
   /** @param {Bits} item */
   const paidBy = (item) => differ.reduce((sum, bit) => sum + extraOf(item, costs, bit), 0);
-  const nearer = titleOf(pair[gap > 0 ? 0 : 1]) || `#${pair[gap > 0 ? 0 : 1].id}`;
+  const nearer = titleOf(pair[gap > 0 ? 0 : 1]);
   const heaviest = Math.max(...differ.map((bit) => weightOf(costs[bit])), Number.MIN_VALUE);
   /**
    * @param {Bits} item
@@ -68,8 +68,8 @@ function Pair({ explained, pair, order }) {
       ? "Both are equally near."
       : html`<bdi>${nearer}</bdi> is nearer by ${distance(Math.abs(gap))}.`}</p>
     ${differ.length > 0 && html`<table class="butterfly"><caption class="said">The heaviest bits in which they differ, and which of the two pays</caption>
-      <thead><tr><th><bdi class="clipped">${titleOf(pair[0]) || `#${pair[0].id}`}</bdi></th><th>bit</th>
-        <th><bdi class="clipped">${titleOf(pair[1]) || `#${pair[1].id}`}</bdi></th></tr></thead>
+      <thead><tr><th><bdi class="clipped">${titleOf(pair[0])}</bdi></th><th>bit</th>
+        <th><bdi class="clipped">${titleOf(pair[1])}</bdi></th></tr></thead>
       <tbody>${differ.slice(0, MAX_PAIRED).map(
         (bit) => html`<tr key=${bit} title=${`bit ${bit} weighs ${number(weightOf(costs[bit]))}`}>
           <td>${bar(one, bit)}</td><th scope="row">${bit}</th><td>${bar(two, bit)}</td></tr>`,
@@ -91,7 +91,7 @@ function Compare({ explained, shown, order }) {
     onChange=${(event) =>
       setChosen(side ? [pair[0], event.target.value] : [event.target.value, pair[1]])}>
     ${shown.map((item, at) => html`<option key=${item.id} value=${item.id} selected=${item.id === pair[side]}>
-      ${at + 1}. ${titleOf(item).slice(0, 40) || `#${item.id}`}</option>`)}</select>`;
+      ${at + 1}. ${titleOf(item).slice(0, 40)}</option>`)}</select>`;
   const [one, two] = pair.map((id) => shown[ids.indexOf(id)]);
   return html`<section class="card compare" aria-labelledby="compare"><h2 id="compare">Side by side</h2>
     <p class="row">${pick(0)} ${pick(1)}</p>
