@@ -92,6 +92,8 @@ class Collection:
             raise
         self._view = self._new_view()
         self._rows_changed = self.replayed
+        # A checkpoint does not say why rows have no bands, so `build` decides about them again.
+        self._rows_built = -self._rows_without_bands(self._index)
         self.checkpoint_seq = self._checkpoint_of_folder
         self.checkpoint_time = time.time()
         self._saving = threading.Lock()
@@ -439,9 +441,12 @@ class Collection:
             return False
         self._rows_built = self._rows_changed
         index = self._index
+        without = self._rows_without_bands(index)
         index.build()
         with self._indexing:
             self._generation += 1
+            # The checkpoint may have the same changes, but not the bands.
+            self._must_save |= self._rows_without_bands(index) < without
         return True
 
     def compact(self) -> bool:
@@ -468,6 +473,13 @@ class Collection:
     def _removed_rows(self, index: AnyIndex) -> int:
         """Rows that an index keeps of items which were removed or replaced."""
         return sum(part.removed_rows for part in self.contents.codes_index(index)._state.parts())
+
+    def _rows_without_bands(self, index: AnyIndex) -> int:
+        """Rows that every search scans."""
+        if self._unfitted(index):
+            return 0
+        parts = self.contents.codes_index(index)._state.parts()
+        return sum(len(part) for part in parts if not part.segment.bands)
 
     def close(self) -> None:
         """Write what waits, save, and close all files."""
