@@ -232,6 +232,16 @@ def test_explain_says_what_was_done_and_why() -> None:
     assert index.explain(costs, 300_000).reason == "k is larger than the number of codes"
 
 
+@pytest.mark.parametrize("method", ["scan", "auto"])
+def test_explain_has_what_it_found(method: Any) -> None:
+    index = filled(200_000)
+    costs = bitweigh.costs.hamming(index.codes_of([17])[0], 64)
+    found = index.explain(costs, 3, method=method).found
+    wanted = index.search(costs, 3)
+    assert np.array_equal(found.ids, wanted.ids)
+    assert np.array_equal(found.distances, wanted.distances)
+
+
 def test_explain_speaks_of_the_codes_that_it_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     index = filled(5000)
     request = index._request

@@ -14,6 +14,7 @@ from server_cases import BASE, Api, check_problem, code64, exactly, exactly_of
 
 import bitweigh
 from bitweigh import cluster, server
+from bitweigh import costs as make_costs
 from bitweigh.client import Client, UnavailableError
 from bitweigh.cluster import HashPartition, OverloadedError, Shards, VersionGoneError
 from bitweigh.server.keys import KeyFile
@@ -145,6 +146,11 @@ def test_clusters_of_vectors_answer_as_one_vector_index(
         answer = api.done("POST", "wiki/range", {"vector": VECTORS[0].tolist(), "radius": radius})
         within = like.index.range_search(costs, radius)
         assert exactly(answer["hits"]) == exactly_of(within.distances, within.ids)
+        why = api.done("POST", "wiki/explain", {"id": 5, "k": 7})
+        assert exactly(why["hits"]) == exactly_of(*by_code_of(like.index, why["costs"], 5, 7))
+        own = make_costs.hamming(like.index.codes_of([5])[0], 16)
+        wanted = own if rerank is None else like.costs(VECTORS[5])
+        assert np.array_equal(why["costs"], wanted)
         definition = api.done("GET", "wiki")["definition"]
         assert (definition["kind"], definition["dim"], definition["n_bits"]) == ("vectors", 24, 16)
         check_problem(api.ask("POST", "wiki/search", {"vector": [1.0]}), 422, "24 numbers")
@@ -167,11 +173,20 @@ def test_clusters_of_embeddings_answer_as_binary_embeddings(
         assert answer["exact"] is (rescore is None)
         scores, ids = like.search_by_id(5, 7)
         assert exactly(api.search("wiki", id=5, k=7)["hits"]) == exactly_of(-scores, ids)
+        why = api.done("POST", "wiki/explain", {"id": 5, "k": 7})
+        assert exactly(why["hits"]) == exactly_of(*by_code_of(like.index, why["costs"], 5, 7))
+        own = like.vectors_of([5])[0] if rescore else np.where(VECTORS[5] > 0, 1.0, -1.0)
+        assert np.array_equal(why["costs"], make_costs.inner_product(own.astype(np.float64)))
         if rescore is not None:
             scores, ids = like.search(VECTORS[0], 7, rescore_from=8)
             answer = api.search("wiki", vector=VECTORS[0].tolist(), k=7, rerank_from=8)
             assert exactly(answer["hits"]) == exactly_of(-scores, ids)
         assert api.done("GET", "wiki")["definition"]["dim"] == 24
+
+
+def by_code_of(index: bitweigh.Index, costs: Any, id_: int, k: int) -> Any:
+    """Distances and ids of the k nearest by costs, without one of the items."""
+    return index.search(np.array(costs), k, deny=[id_])
 
 
 def of_folder(folder: Path, held: bool) -> Any:

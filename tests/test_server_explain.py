@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,6 +73,48 @@ def test_explain_of_an_item_ranks_as_the_search_does(api: Api, names: Iterator[s
             both = {hit["id"] for hit in why["hits"]} & {hit["id"] for hit in found["hits"]}
             assert len(both) > 5
             assert len(set(map(tuple, why["costs"]))) > 4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": "embeddings", "dim": 16},
+        {"kind": "embeddings", "dim": 16, "rescore": "float32"},
+        {"kind": "vectors", "dim": 16, "n_bits": 16, "fit_after": 10, "rerank": "float32"},
+    ],
+)
+def test_items_within_a_radius_of_an_item_are_those_that_explain_ranks(
+    api: Api, names: Iterator[str], options: dict[str, Any]
+) -> None:
+    name = next(names)
+    vectors = np.random.default_rng(4).standard_normal((100, 16)).round(2)
+    api.create(name, **options)
+    api.upsert(name, [{"id": place, "vector": row.tolist()} for place, row in enumerate(vectors)])
+    hits = api.done("POST", f"{name}/explain", {"id": 7, "k": 9})["hits"]
+    within = api.done("POST", f"{name}/range", {"id": 7, "radius": hits[-1]["distance"]})
+    nearest = [hit for hit in within["hits"] if hit["id"] != 7]
+    assert nearest[:9] == hits
+    assert nearest[-1]["distance"] == hits[-1]["distance"]
+
+
+def test_a_search_by_id_tells_its_plan_unless_vectors_rank_again(api: Api) -> None:
+    for name, query, plan in (
+        ("codes", {"id": 7}, "scan"),
+        ("emb", {"id": 7}, "scan"),
+        ("vec", {"id": 7}, ""),
+        ("vec", {"vector": [1.0, 0, 0, 0]}, ""),
+        ("codes", {"queries": [{"id": 7}, {"id": 8}]}, "scan"),
+    ):
+        assert api.search(name, **query, k=3)["plan"] == plan
+
+
+def test_an_item_with_weights_is_searched_by_its_code_alone(api: Api) -> None:
+    weights = np.arange(1.0, 9.0).tolist()
+    found = api.search("emb", id=7, weights=weights, k=5)
+    why = api.done("POST", "emb/explain", {"id": 7, "weights": weights, "k": 5})
+    assert why["hits"] == found["hits"]
+    assert sorted({cost for pair in why["costs"] for cost in pair}) == [0.0, *weights]
+    assert found["exact"]
 
 
 def test_the_plan_of_a_filtered_explanation_is_that_of_the_filtered_search(api: Api) -> None:

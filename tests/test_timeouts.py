@@ -91,6 +91,7 @@ def searches(
         "every row by bands": lambda **options: index.range_search(
             COSTS[0], 1e9, method="probe", **options
         ),
+        "explained": lambda **options: index.explain(COSTS[0], 100_000, **options).found,
         "by id": lambda **options: index.search_by_id(many_ids[:200], 5, **options),
         "reranked": lambda **options: vectors.search(VECTORS[:300], 5, **options),
         "reranked from many": lambda **options: vectors.search(

@@ -582,6 +582,7 @@ class Index:
         *,
         method: Method = "auto",
         filter: Filter | None = None,  # noqa: A002
+        timeout: float | None = None,
     ) -> Explanation:
         """Search for one query, and report how it was searched and why.
 
@@ -589,14 +590,14 @@ class Index:
         ----------
         costs : float32 or float64 (n_bits, 2)
             One query.
-        k, method, filter
+        k, method, filter, timeout
             As in `search`.
 
         Returns
         -------
         Explanation
-            The plan, its reason, the predicted times and the counters. ``print`` it, or call
-            ``as_dict()``.
+            The plan, its reason, the predicted times, the counters, and what was found. ``print``
+            it, or call ``as_dict()``.
 
         Examples
         --------
@@ -608,14 +609,15 @@ class Index:
         'scan'
 
         """
+        deadline = as_deadline(timeout)
         query = self._one_query(costs)
         k = as_k(k)
         state = self._state
-        request = self._request(search_options(method, 1), filter=filter, state=state)
+        options = search_options(method, 1, deadline=deadline)
+        request = self._request(options, filter=filter, state=state)
         pages = _core.PageCounter()
-        stats = nearest(request, query, k, stats=True, pages=pages).stats
-        assert stats is not None
-        return explanation_of(state, self._policy, self._engine, method, k, stats, pages)
+        found = nearest(request, query, k, stats=True, pages=pages)
+        return explanation_of(state, self._policy, self._engine, method, k, found, pages)
 
     def codes_of(self, ids: ArrayLike) -> Codes:
         """Return codes by id.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bitweigh import _core
@@ -10,7 +10,7 @@ from bitweigh._index.policy import SegmentPolicy
 from bitweigh._index.row_layout import why_this_layout
 from bitweigh._index.segments import LiveSegment, Segment, Unbanded
 from bitweigh._index.state import State
-from bitweigh._results import SearchStats
+from bitweigh._results import SearchResult
 from bitweigh.typing import Method, RowLayout
 
 __all__ = ["Explanation", "SegmentFacts", "decision_of", "explanation_of", "layout_text"]
@@ -67,10 +67,14 @@ class Explanation:
     """Those among them that were not in memory before; the system tells only on Linux."""
     counters: dict[str, int]
     """The counters of `SearchStats`, without the times."""
+    found: SearchResult = field(repr=False, compare=False)
+    """What the search found: distances and ids (k,)."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Convert to plain types, for JSON."""
-        return asdict(self)
+        """Convert to plain types, for JSON, without what was found."""
+        facts = asdict(self)
+        del facts["found"]
+        return facts
 
     def __str__(self) -> str:
         """Return a few lines of text for a terminal."""
@@ -122,10 +126,12 @@ def explanation_of(
     engine: _core.Engine,
     method: Method,
     k: int,
-    stats: SearchStats,
+    found: SearchResult,
     pages: _core.PageCounter,
 ) -> Explanation:
-    """The explanation of one query's search of a state."""
+    """The explanation of one query's search of a state, with stats."""
+    stats = found.stats
+    assert stats is not None
     counters = {name: int(count) for name, count in stats._asdict().items()}
     nanoseconds = {
         name: counters.pop(name)
@@ -146,6 +152,7 @@ def explanation_of(
         pages=pages.pages,
         pages_from_disk=pages.missing,
         counters=counters,
+        found=found,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +17,14 @@ import orjson
 from numpy.typing import NDArray
 
 import bitweigh
-from bitweigh import costs as make_costs
 from bitweigh.cluster import IncompleteError, Missing, VersionGoneError
 from bitweigh.errors import DeadlineError, LimitError, OverloadedError
 from bitweigh.server.collection import Collection, View
-from bitweigh.server.kinds import Answer, Contents
+from bitweigh.server.kinds import Answer, Contents, costs_of_code
 from bitweigh.server.payload_filters import Condition
 from bitweigh.server.problems import Problem
 from bitweigh.server.record import Reader
 from bitweigh.server.schemas import Query
-from bitweigh.typing import BitOrder, Codes
 
 __all__ = [
     "Asked",
@@ -39,7 +37,6 @@ __all__ = [
     "as_id",
     "as_problem",
     "costs_of",
-    "costs_of_code",
     "hits_of",
     "is_exact",
     "prepared",
@@ -50,6 +47,8 @@ __all__ = [
 _FORMS = ("vector", "costs", "code", "id", "key", "text")
 _MAX_TRIES = 4
 _LARGEST_ID = 2**63 - 1
+# By whether bands were used.
+_PLANS = {True: "probe", False: "scan", None: ""}
 
 
 class Prepared(NamedTuple):
@@ -98,6 +97,7 @@ class Found(NamedTuple):
     rows: int = 0
     """Rows whose codes were looked at, of all queries that were answered together."""
     plan: str = ""
+    """ "scan", "probe", "shards", or "" if vectors ranked again, where nobody counts."""
     missing: tuple[Missing, ...] = ()
     """Shards of a cluster that were left out."""
 
@@ -140,15 +140,6 @@ def prepared(query: Query, contents: Contents, where: str) -> Prepared:
         return Prepared("costs", costs_of_code(code, weights, n_bits, order))
     except (ValueError, TypeError) as error:
         raise _wrong(str(error)) from error
-
-
-def costs_of_code(
-    code: Codes, weights: NDArray[np.float64] | None, n_bits: int, bitorder: BitOrder
-) -> NDArray[Any]:
-    """What each bit that differs from a packed code costs: 1, or its weight."""
-    if weights is None:
-        return make_costs.hamming(code, n_bits, bitorder=bitorder)
-    return make_costs.from_weights(code, weights, bitorder=bitorder)
 
 
 def _numbers(given: object, where: str) -> NDArray[np.float64]:
@@ -222,11 +213,10 @@ def costs_of(
     if query.form == "vector":
         return contents.costs_of(view.index, query.value), view.codes
     try:
-        code = view.codes.codes_of([query.value])[0]
+        own = contents.costs_of_item(view.index, view.codes, query.value, query.weights)
     except KeyError as error:
         raise as_problem(error) from error
-    codes = view.codes
-    return costs_of_code(code, query.weights, codes.n_bits, codes.bitorder), codes
+    return own, view.codes
 
 
 def time_left(deadline: float) -> float:
@@ -284,7 +274,7 @@ def _answered(
             for found_ in answers_of
         ]
         exact = all(is_exact(collection.contents, query) for query in one.queries)
-        plan = "probe" if any(answer_.probed for answer_ in answers_of) else "scan"
+        plan = _PLANS[_either(answer_.probed for answer_ in answers_of)]
         rows_seen = sum(answer_.rows for answer_ in answers_of)
         us = per_query * len(one.queries)
         found.append(Found(hits, exact, view.seq, us, rows_seen, plan))
@@ -293,7 +283,7 @@ def _answered(
 
 def is_exact(contents: Contents, query: Prepared) -> bool:
     """Whether an answer is the nearest by code, and was not ranked again by vectors."""
-    return query.form == "costs" or not contents.reranks
+    return query.form == "costs" or query.weights is not None or not contents.reranks
 
 
 def _search(
@@ -350,16 +340,22 @@ def _search_alike(
     if form == "costs":
         options = {**options, "method": method}
         return contents.by_costs(view.codes, stacked(queries), k, options)
-    found = []
-    for query in queries:
-        if query.weights is not None:
-            own = {**options, "weights": query.weights}
-            found.append(Answer(*view.codes.search_by_id([query.value], k, **own)))
-        else:
-            found.append(contents.by_id(view.index, query.value, k, options))
+    found = [
+        contents.by_id(view.index, view.codes, query.value, query.weights, k, options)
+        for query in queries
+    ]
     return Answer(
-        np.concatenate([one.distances for one in found]), np.concatenate([one.ids for one in found])
+        np.concatenate([one.distances for one in found]),
+        np.concatenate([one.ids for one in found]),
+        sum(one.rows for one in found),
+        _either(one.probed for one in found),
     )
+
+
+def _either(probed: Iterable[bool | None]) -> bool | None:
+    """Whether any of them used bands; None if nobody knows of any."""
+    known = [one for one in probed if one is not None]
+    return any(known) if known else None
 
 
 def stacked(queries: Sequence[Prepared]) -> NDArray[Any]:

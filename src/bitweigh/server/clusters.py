@@ -25,7 +25,6 @@ from bitweigh.server.asking import (
     AskedRange,
     Found,
     Prepared,
-    costs_of_code,
     hits_of,
     is_exact,
     stacked,
@@ -337,8 +336,13 @@ def _costs_of(shards: AnyShards, contents: Contents, query: Prepared) -> NDArray
         if contents.definition.kind == "vectors":
             return shards.vectors.costs(query.value)
         return make_costs.inner_product(query.value)
-    code = shards.codes_of([query.value])[0]
-    return costs_of_code(code, query.weights, shards.n_bits, shards.bitorder)
+    return contents.costs_of_item(_rows_of(shards, contents), shards, query.value, query.weights)
+
+
+def _rows_of(shards: AnyShards, contents: Contents) -> Any:  # noqa: ANN401
+    """The rows as what their kind is in one process."""
+    kind = contents.definition.kind
+    return shards if kind == "codes" else getattr(shards, kind)
 
 
 def _refuse_payloads(asked: Asked | AskedRange | AskedWhy) -> None:

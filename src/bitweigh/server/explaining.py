@@ -7,16 +7,16 @@ none of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bitweigh import Filter, Index, SearchResult
 from bitweigh.server.asking import Prepared, costs_of, hits_of, is_exact, time_left
-from bitweigh.server.collection import Collection, View
+from bitweigh.server.collection import Collection
+from bitweigh.server.kinds import CodesOf
 from bitweigh.server.payload_filters import Condition
-from bitweigh.typing import BitOrder, Codes
 
 __all__ = ["AskedWhy", "bits_of", "explained", "found_hits"]
 
@@ -43,30 +43,20 @@ class AskedWhy(NamedTuple):
         return self.k + (self.query.form == "id")
 
 
-class _Codes(Protocol):
-    """An index of codes, or shards of one."""
-
-    @property
-    def n_bits(self) -> int: ...
-    @property
-    def bitorder(self) -> BitOrder: ...
-    def codes_of(self, ids: ArrayLike) -> Codes: ...
-
-
 def explained(collection: Collection, asked: AskedWhy) -> dict[str, Any]:
     """The answer for a collection, all of it of one state."""
     with collection.pinned() as (reader, view):
-        costs, codes = _costs_of(collection, view, asked.query)
+        costs, codes = costs_of(collection, view, asked.query)
         allowed = (
             None
             if asked.condition is None
             else collection.filters.of(reader, view.seq, asked.condition, asked.deadline)
         )
         timeout = time_left(asked.deadline)
-        found = codes.search(costs, asked.k_searched, filter=allowed, timeout=timeout)
-        distances, ids = found_hits(asked, found)
+        plan = codes.explain(costs, asked.k_searched, filter=allowed, timeout=timeout)
+        distances, ids = found_hits(asked, plan.found)
         return {
-            "plan": codes.explain(costs, asked.k, filter=allowed).as_dict(),
+            "plan": plan.as_dict(),
             "hits": hits_of(distances, ids, asked.payload, reader.payloads(ids)),
             "costs": np.ascontiguousarray(costs, np.float64),
             "bits": bits_of(codes, costs, [*ids, *asked.others]),
@@ -74,14 +64,6 @@ def explained(collection: Collection, asked: AskedWhy) -> dict[str, Any]:
             "seq": view.seq,
             "exact": is_exact(collection.contents, asked.query),
         }
-
-
-def _costs_of(collection: Collection, view: View, query: Prepared) -> tuple[NDArray[Any], Index]:
-    """The costs of a query; for an item those by which a search finds others like it."""
-    costs, codes = costs_of(collection, view, query)
-    if query.form == "id" and query.weights is None:
-        return collection.contents.costs_of_item(view.index, query.value, costs), codes
-    return costs, codes
 
 
 def found_hits(asked: AskedWhy, found: SearchResult) -> tuple[list[float], list[int]]:
@@ -92,7 +74,7 @@ def found_hits(asked: AskedWhy, found: SearchResult) -> tuple[list[float], list[
     return found.distances[kept].tolist()[: asked.k], found.ids[kept].tolist()[: asked.k]
 
 
-def bits_of(codes: _Codes, costs: NDArray[Any], ids: Sequence[int]) -> dict[str, dict[str, Any]]:
+def bits_of(codes: CodesOf, costs: NDArray[Any], ids: Sequence[int]) -> dict[str, dict[str, Any]]:
     """The bits of items and what each pays; KeyError for an id that is not there."""
     ids = list(dict.fromkeys(ids))
     if not ids:

@@ -11,18 +11,27 @@ import binascii
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import bitweigh
 from bitweigh import costs as make_costs
 from bitweigh.server.definition import Definition
 from bitweigh.server.problems import Problem
-from bitweigh.typing import Codes, Ids
+from bitweigh.typing import BitOrder, Codes, Ids
 
-__all__ = ["Answer", "AnyIndex", "Contents", "contents_of", "decoded_code", "kind_of"]
+__all__ = [
+    "Answer",
+    "AnyIndex",
+    "CodesOf",
+    "Contents",
+    "contents_of",
+    "costs_of_code",
+    "decoded_code",
+    "kind_of",
+]
 
 AnyIndex = bitweigh.Index | bitweigh.BinaryEmbeddings | bitweigh.VectorIndex
 # Rows that one call hands to an index when many are added.
@@ -37,8 +46,23 @@ class Answer(NamedTuple):
     ids: Ids
     rows: int = 0
     """Rows whose codes were looked at; 0 if vectors ranked again, where nobody counts."""
-    probed: bool = False
-    """Whether bands were used."""
+    probed: bool | None = None
+    """Whether bands were used; None where nobody counts."""
+
+
+class CodesOf(Protocol):
+    """What has codes: an index, or shards of one."""
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code."""
+
+    @property
+    def bitorder(self) -> BitOrder:
+        """The order of bits in a byte."""
+
+    def codes_of(self, ids: ArrayLike) -> Codes:
+        """Packed codes by id; KeyError for an id that is not there."""
 
 
 class Contents(ABC):
@@ -137,18 +161,61 @@ class Contents(ABC):
         rows = int(stats.rows_scanned.sum() + stats.rows_scored_directly.sum())
         return Answer(found.distances, found.ids, rows, bool(stats.probes.any()))
 
-    def by_id(self, index: Any, id_: int, k: int, options: dict[str, Any]) -> Answer:  # noqa: ANN401
-        """The items most like one of them, without itself."""
+    def by_id(
+        self,
+        index: AnyIndex,
+        codes: bitweigh.Index,
+        id_: int,
+        weights: NDArray[np.float64] | None,
+        k: int,
+        options: dict[str, Any],
+    ) -> Answer:
+        """The items most like one of them, without itself; with weights, by code alone."""
+        if self.reranks and weights is None:
+            return self._reranked_by_id(index, id_, k, options)
+        costs = self.costs_of_item(index, codes, id_, weights)
+        found = self.by_costs(codes, costs[np.newaxis], k + 1, options)
+        others = found.ids[0] != id_
+        # The item itself may be farther than k + 1 others, or left out by a filter.
+        others[k:] &= not others.all()
+        return found._replace(distances=found.distances[:, others], ids=found.ids[:, others])
+
+    def _reranked_by_id(
+        self,
+        index: Any,  # noqa: ANN401
+        id_: int,
+        k: int,
+        options: dict[str, Any],
+    ) -> Answer:
+        """The items most like one of them by kept vectors."""
         return Answer(*index.search_by_id([id_], k, **options))
 
     def costs_of_item(
         self,
-        index: Any,  # noqa: ANN401, ARG002
-        id_: int,  # noqa: ARG002
-        code_costs: NDArray[Any],
+        index: Any,  # noqa: ANN401
+        codes: CodesOf,
+        id_: int,
+        weights: NDArray[np.float64] | None,
     ) -> NDArray[Any]:
-        """The costs that `by_id` ranks codes by; `code_costs` are those of the item's code."""
-        return code_costs
+        """The costs that codes are ranked by for one of the items, (n_bits, 2).
+
+        `index` and `codes` are those of a collection, or the rows of a cluster seen as one. Raises
+        KeyError for an id that is not there.
+        """
+        code = codes.codes_of([id_])[0]
+        if weights is None:
+            return self._unweighted_costs(index, codes, id_, code)
+        return costs_of_code(code, weights, codes.n_bits, codes.bitorder)
+
+    def _unweighted_costs(
+        self,
+        index: Any,  # noqa: ANN401, ARG002
+        codes: CodesOf,
+        id_: int,  # noqa: ARG002
+        code: Codes,
+    ) -> NDArray[Any]:
+        """The costs of an item whose weights nobody gives: 1 for each bit that differs."""
+        return costs_of_code(code, None, codes.n_bits, codes.bitorder)
 
     def add(self, index: AnyIndex, values: Sequence[bytes], ids: Sequence[int]) -> None:
         """Add items to an index, or replace those with the same ids."""
@@ -318,21 +385,29 @@ class EmbeddingContents(Contents):
         scores, ids = index.search(vectors, k, **options)
         return Answer(-scores, ids)
 
-    def by_id(self, index: Any, id_: int, k: int, options: dict[str, Any]) -> Answer:  # noqa: ANN401
+    def _reranked_by_id(
+        self,
+        index: Any,  # noqa: ANN401
+        id_: int,
+        k: int,
+        options: dict[str, Any],
+    ) -> Answer:
         """Those most like one of them; a distance is minus the score."""
         scores, ids = index.search_by_id([id_], k, **options)
         return Answer(-scores, ids)
 
-    def costs_of_item(
+    def _unweighted_costs(
         self,
         index: Any,  # noqa: ANN401
+        codes: CodesOf,
         id_: int,
-        code_costs: NDArray[Any],
+        code: Codes,
     ) -> NDArray[Any]:
         """The inner product with the kept vector, or with the item's bits as -1 and +1."""
         if self.reranks:
             return make_costs.inner_product(index.vectors_of([id_])[0].astype(np.float64))
-        return make_costs.inner_product(np.where(code_costs[:, 0] > code_costs[:, 1], 1.0, -1.0))
+        bits = np.unpackbits(code, count=codes.n_bits, bitorder=codes.bitorder)
+        return make_costs.inner_product(np.where(bits, 1.0, -1.0))
 
     def costs_of(self, index: AnyIndex, vectors: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
         """Those of the inner product with the bits."""
@@ -408,15 +483,16 @@ class VectorContents(Contents):
         """If vectors are kept."""
         return self.definition.rerank is not None
 
-    def costs_of_item(
+    def _unweighted_costs(
         self,
         index: Any,  # noqa: ANN401
+        codes: CodesOf,
         id_: int,
-        code_costs: NDArray[Any],
+        code: Codes,
     ) -> NDArray[Any]:
         """Those of the kept vector; without any, those of the code."""
         if not self.reranks:
-            return code_costs
+            return super()._unweighted_costs(index, codes, id_, code)
         costs: NDArray[Any] = index.costs(index.vectors_of([id_])[0].astype(np.float32))
         return costs
 
@@ -453,6 +529,15 @@ def contents_of(definition: Definition) -> Contents:
     except (ValueError, TypeError) as error:
         raise Problem(422, "invalid-collection", str(error)) from error
     return contents
+
+
+def costs_of_code(
+    code: Codes, weights: NDArray[np.float64] | None, n_bits: int, bitorder: BitOrder
+) -> NDArray[Any]:
+    """What each bit that differs from a packed code costs: 1, or its weight."""
+    if weights is None:
+        return make_costs.hamming(code, n_bits, bitorder=bitorder)
+    return make_costs.from_weights(code, weights, bitorder=bitorder)
 
 
 def decoded_code(text: str, n_bits: int, where: str) -> Codes:
