@@ -11,8 +11,9 @@ import pytest
 
 from bitweigh.server import bulk
 from bitweigh.server.bulk import Columns, items_of_batch
+from bitweigh.server.contents import Contents
 from bitweigh.server.definition import Definition
-from bitweigh.server.kinds import Contents, contents_of
+from bitweigh.server.kinds import contents_of
 from bitweigh.server.settings import Limits
 
 RNG = np.random.default_rng(5)

@@ -20,7 +20,7 @@ import bitweigh
 from bitweigh.cluster import IncompleteError, Missing, VersionGoneError
 from bitweigh.errors import DeadlineError, LimitError, OverloadedError
 from bitweigh.server.collection import Collection, View
-from bitweigh.server.kinds import Answer, Contents, costs_of_code
+from bitweigh.server.contents import Answer, Contents, costs_of_code
 from bitweigh.server.payload_filters import Condition
 from bitweigh.server.problems import Problem
 from bitweigh.server.record import Reader

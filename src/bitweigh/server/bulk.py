@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bitweigh.server.arrow_sizes import decompressed_bytes
 from bitweigh.server.changes import Item
-from bitweigh.server.kinds import Contents
+from bitweigh.server.contents import Contents
 from bitweigh.server.payload_filters import has_nul
 from bitweigh.server.problems import Problem
 from bitweigh.server.settings import Limits

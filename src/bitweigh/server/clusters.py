@@ -30,9 +30,10 @@ from bitweigh.server.asking import (
     stacked,
     time_left,
 )
+from bitweigh.server.contents import Contents
 from bitweigh.server.definition import Definition, check_name
 from bitweigh.server.explaining import AskedWhy, bits_of, found_hits
-from bitweigh.server.kinds import Contents, kind_of
+from bitweigh.server.kinds import kind_of
 from bitweigh.server.problems import Problem
 
 __all__ = ["AnyShards", "ClusterCollection", "ClusterSource", "opened_clusters"]

@@ -29,9 +29,10 @@ import bitweigh
 from bitweigh._disk.writing import sync_folder
 from bitweigh.errors import CorruptFileError
 from bitweigh.server.changes import Written
+from bitweigh.server.contents import AnyIndex, Contents
 from bitweigh.server.definition import Definition
 from bitweigh.server.kept_filters import KeptFilters
-from bitweigh.server.kinds import AnyIndex, Contents, contents_of
+from bitweigh.server.kinds import contents_of
 from bitweigh.server.payload_filters import json_path
 from bitweigh.server.problems import Problem
 from bitweigh.server.record import Reader, Record

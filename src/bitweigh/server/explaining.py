@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bitweigh import Filter, Index, SearchResult
 from bitweigh.server.asking import Prepared, costs_of, hits_of, is_exact, time_left
 from bitweigh.server.collection import Collection
-from bitweigh.server.kinds import CodesOf
+from bitweigh.server.contents import CodesOf
 from bitweigh.server.payload_filters import Condition
 
 __all__ = ["AskedWhy", "bits_of", "explained", "found_hits"]

@@ -17,7 +17,7 @@ from bitweigh.server.bulk import Columns, arrow_items
 from bitweigh.server.calls import ARROW, Call, Reply, json_reply
 from bitweigh.server.changes import Item, Remove, RemoveMatching, Upsert
 from bitweigh.server.collection import Collection
-from bitweigh.server.kinds import Contents
+from bitweigh.server.contents import Contents
 from bitweigh.server.payload_filters import Condition, condition_of, has_nul
 from bitweigh.server.problems import Problem
 from bitweigh.server.record import Stored

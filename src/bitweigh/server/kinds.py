@@ -1,251 +1,29 @@
-"""The three kinds of collections: what an item's value is, and which index searches it.
-
-The record keeps a value as bytes: the packed code, or the vector as float32. Everything that
-depends on the kind of a collection is here; the rest of the server sees bytes, ids and answers.
-"""
+"""The three kinds of collections: what an item's value is, and which index searches it."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 import bitweigh
 from bitweigh import costs as make_costs
+from bitweigh.server.contents import Answer, AnyIndex, CodesOf, Contents
 from bitweigh.server.definition import Definition
+from bitweigh.server.item_values import (
+    as_vector,
+    as_vectors,
+    rows_of_bytes,
+    unused_mask,
+    wrong_value,
+)
 from bitweigh.server.problems import Problem
-from bitweigh.typing import BitOrder, Codes, Ids
+from bitweigh.typing import Codes
 
-__all__ = [
-    "Answer",
-    "AnyIndex",
-    "CodesOf",
-    "Contents",
-    "contents_of",
-    "costs_of_code",
-    "decoded_code",
-    "kind_of",
-]
-
-AnyIndex = bitweigh.Index | bitweigh.BinaryEmbeddings | bitweigh.VectorIndex
-# Rows that one call hands to an index when many are added.
-_AT_ONCE = 65_536
-_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
-
-
-class Answer(NamedTuple):
-    """Distances and ids of several queries, (nq, k) each, padded as an index pads."""
-
-    distances: NDArray[np.float64]
-    ids: Ids
-    rows: int = 0
-    """Rows whose codes were looked at; 0 if vectors ranked again, where nobody counts."""
-    probed: bool | None = None
-    """Whether bands were used; None where nobody counts."""
-
-
-class CodesOf(Protocol):
-    """What has codes: an index, or shards of one."""
-
-    @property
-    def n_bits(self) -> int:
-        """Bits of a code."""
-
-    @property
-    def bitorder(self) -> BitOrder:
-        """The order of bits in a byte."""
-
-    def codes_of(self, ids: ArrayLike) -> Codes:
-        """Packed codes by id; KeyError for an id that is not there."""
-
-
-class Contents(ABC):
-    """What a kind of collection needs; subclasses are the kinds."""
-
-    rerank_option: ClassVar[str] = "rerank_from"
-    """What its index calls the number of codes that are ranked again by vectors."""
-
-    def __init__(self, definition: Definition) -> None:
-        """Keep the definition."""
-        self.definition = definition
-
-    @abstractmethod
-    def new(self) -> AnyIndex:
-        """An empty index; raises ValueError or TypeError for options that make none."""
-
-    @abstractmethod
-    def load(self, folder: Path) -> AnyIndex:
-        """The index of a checkpoint, mapped; raises CorruptFileError if a byte is wrong."""
-
-    @abstractmethod
-    def value_of(self, vector: object, code: str | None, where: str) -> bytes:
-        """What the record keeps of an item; raises Problem 422 that names what is wrong."""
-
-    @abstractmethod
-    def values_of_array(self, rows: NDArray[Any], *, is_code: bool) -> Codes | None:
-        """As `value_of`, of many rows at once: (n, n_bytes); None if some row is wrong."""
-
-    def value_of_row(self, value: NDArray[Any], *, is_code: bool) -> bytes:
-        """As `value_of`, of a vector or a packed code as an array."""
-        if is_code and not self.takes_codes:
-            is_code = False
-        if is_code:
-            return self.value_of(None, base64.b64encode(value.tobytes()).decode(), "item")
-        if value.dtype.kind not in "fiu":
-            raise _wrong(f"item.vector must be numbers, got {value.dtype}")
-        return self.value_of(value, None, "item")
-
-    @property
-    def takes_codes(self) -> bool:
-        """Whether items may be given as packed codes."""
-        return True
-
-    @property
-    @abstractmethod
-    def n_bytes(self) -> int:
-        """Bytes of a value."""
-
-    @abstractmethod
-    def array_of(self, values: Sequence[bytes]) -> NDArray[Any]:
-        """Values of the record as an index takes them."""
-
-    @abstractmethod
-    def codes_index(self, index: AnyIndex) -> bitweigh.Index:
-        """The index of the codes alone, which takes costs."""
-
-    @property
-    @abstractmethod
-    def reranks(self) -> bool:
-        """Whether the best codes are ranked again by kept vectors."""
-
-    def by_vectors(
-        self,
-        index: AnyIndex,
-        codes: bitweigh.Index,
-        vectors: NDArray[Any],
-        k: int,
-        options: dict[str, Any],
-    ) -> Answer:
-        """The nearest items of float queries."""
-        if self.reranks:
-            return self._reranked(index, vectors, k, options)
-        return self.by_costs(codes, self.costs_of(index, vectors), k, options)
-
-    def _reranked(
-        self,
-        index: Any,  # noqa: ANN401
-        vectors: NDArray[Any],
-        k: int,
-        options: dict[str, Any],
-    ) -> Answer:
-        """The nearest items by kept vectors."""
-        return Answer(*index.search(vectors, k, **options))
-
-    @abstractmethod
-    def costs_of(self, index: AnyIndex, vectors: NDArray[Any]) -> NDArray[Any]:
-        """What each bit of a code pays for float queries, (n_bits, 2) or (nq, n_bits, 2)."""
-
-    def by_costs(
-        self, codes: bitweigh.Index, costs: NDArray[Any], k: int, options: dict[str, Any]
-    ) -> Answer:
-        """The nearest items by their codes alone."""
-        found = codes.search(costs, k, stats=True, **options)
-        stats = found.stats
-        assert stats is not None
-        rows = int(stats.rows_scanned.sum() + stats.rows_scored_directly.sum())
-        return Answer(found.distances, found.ids, rows, bool(stats.probes.any()))
-
-    def by_id(
-        self,
-        index: AnyIndex,
-        codes: bitweigh.Index,
-        id_: int,
-        weights: NDArray[np.float64] | None,
-        k: int,
-        options: dict[str, Any],
-    ) -> Answer:
-        """The items most like one of them, without itself; with weights, by code alone."""
-        if self.reranks and weights is None:
-            return self._reranked_by_id(index, id_, k, options)
-        costs = self.costs_of_item(index, codes, id_, weights)
-        found = self.by_costs(codes, costs[np.newaxis], k + 1, options)
-        others = found.ids[0] != id_
-        # The item itself may be farther than k + 1 others, or left out by a filter.
-        others[k:] &= not others.all()
-        return found._replace(distances=found.distances[:, others], ids=found.ids[:, others])
-
-    def _reranked_by_id(
-        self,
-        index: Any,  # noqa: ANN401
-        id_: int,
-        k: int,
-        options: dict[str, Any],
-    ) -> Answer:
-        """The items most like one of them by kept vectors."""
-        return Answer(*index.search_by_id([id_], k, **options))
-
-    def costs_of_item(
-        self,
-        index: Any,  # noqa: ANN401
-        codes: CodesOf,
-        id_: int,
-        weights: NDArray[np.float64] | None,
-    ) -> NDArray[Any]:
-        """The costs that codes are ranked by for one of the items, (n_bits, 2).
-
-        `index` and `codes` are those of a collection, or the rows of a cluster seen as one. Raises
-        KeyError for an id that is not there.
-        """
-        code = codes.codes_of([id_])[0]
-        if weights is None:
-            return self._unweighted_costs(index, codes, id_, code)
-        return costs_of_code(code, weights, codes.n_bits, codes.bitorder)
-
-    def _unweighted_costs(
-        self,
-        index: Any,  # noqa: ANN401, ARG002
-        codes: CodesOf,
-        id_: int,  # noqa: ARG002
-        code: Codes,
-    ) -> NDArray[Any]:
-        """The costs of an item whose weights nobody gives: 1 for each bit that differs."""
-        return costs_of_code(code, None, codes.n_bits, codes.bitorder)
-
-    def add(self, index: AnyIndex, values: Sequence[bytes], ids: Sequence[int]) -> None:
-        """Add items to an index, or replace those with the same ids."""
-        for first in range(0, len(ids), _AT_ONCE):
-            part = slice(first, first + _AT_ONCE)
-            index.add(
-                self.array_of(values[part]),
-                np.asarray(ids[part], np.int64),
-                on_duplicate="replace",
-            )
-
-    def vector_of_query(self, given: object, where: str) -> NDArray[np.float64]:
-        """A float query of the right length; whether it is finite is checked by the search."""
-        numbers = np.array(given, np.float64)
-        if numbers.shape != (self._dim(),):
-            raise _wrong(f"{where} must have {self._dim()} numbers, got {_lengths(numbers.shape)}")
-        return numbers
-
-    def checked_code(self, given: str, where: str) -> Codes:
-        """A packed code, checked."""
-        packed = decoded_code(given, self._code_bits(), where)
-        if packed[-1] & _unused_mask(self._code_bits(), self.definition.bitorder):
-            raise _wrong(f"{where} must have zeros in the unused bits of its last byte")
-        return packed
-
-    @abstractmethod
-    def _dim(self) -> int: ...
-
-    @abstractmethod
-    def _code_bits(self) -> int: ...
+__all__ = ["contents_of", "kind_of"]
 
 
 class CodeContents(Contents):
@@ -267,14 +45,14 @@ class CodeContents(Contents):
     def value_of(self, vector: object, code: str | None, where: str) -> bytes:
         """The packed code."""
         if vector is not None or code is None:
-            raise _wrong(f"{where} must have a code, and no vector")
+            raise wrong_value(f"{where} must have a code, and no vector")
         return self.checked_code(code, f"{where}.code").tobytes()
 
     def values_of_array(self, rows: NDArray[Any], *, is_code: bool) -> Codes | None:
         """Packed codes, as they are."""
         if not is_code or rows.shape[1] != self.n_bytes:
             return None
-        mask = _unused_mask(self._code_bits(), self.definition.bitorder)
+        mask = unused_mask(self._code_bits(), self.definition.bitorder)
         return None if (rows[:, -1] & mask).any() else rows
 
     @property
@@ -284,7 +62,7 @@ class CodeContents(Contents):
 
     def array_of(self, values: Sequence[bytes]) -> Codes:
         """Codes (n, n_bytes)."""
-        return _packed(values, self.n_bytes)
+        return rows_of_bytes(values, self.n_bytes)
 
     def codes_index(self, index: AnyIndex) -> bitweigh.Index:
         """The index itself."""
@@ -331,20 +109,20 @@ class EmbeddingContents(Contents):
     def value_of(self, vector: object, code: str | None, where: str) -> bytes:
         """The vector, or the bits of a vector, or the bits themselves."""
         if (vector is None) == (code is None):
-            raise _wrong(f"{where} must have either a vector or a code")
+            raise wrong_value(f"{where} must have either a vector or a code")
         if code is not None:
             if self.keeps_vectors:
-                raise _wrong(f"{where} must have a vector: the collection keeps vectors")
+                raise wrong_value(f"{where} must have a vector: the collection keeps vectors")
             return self.checked_code(code, f"{where}.code").tobytes()
-        numbers = _vector(vector, self._dim(), f"{where}.vector")
+        numbers = as_vector(vector, self._dim(), f"{where}.vector")
         return (numbers if self.keeps_vectors else np.packbits(numbers > 0)).tobytes()
 
     def values_of_array(self, rows: NDArray[Any], *, is_code: bool) -> Codes | None:
         """Vectors, or their bits, or packed codes as they are."""
         if is_code and self.takes_codes:
             wrong = rows.shape[1] != self.n_bytes
-            return None if wrong or (rows[:, -1] & _unused_mask(self._dim(), "big")).any() else rows
-        numbers = _vectors(rows, self._dim())
+            return None if wrong or (rows[:, -1] & unused_mask(self._dim(), "big")).any() else rows
+        numbers = as_vectors(rows, self._dim())
         if numbers is None:
             return None
         return numbers.view(np.uint8) if self.keeps_vectors else np.packbits(numbers > 0, axis=1)
@@ -356,8 +134,8 @@ class EmbeddingContents(Contents):
 
     def array_of(self, values: Sequence[bytes]) -> NDArray[Any]:
         """Vectors (n, dim), or codes (n, n_bytes)."""
-        packed = _packed(values, self.n_bytes)
-        return packed.view("<f4") if self.keeps_vectors else packed
+        rows = rows_of_bytes(values, self.n_bytes)
+        return rows.view("<f4") if self.keeps_vectors else rows
 
     def codes_index(self, index: AnyIndex) -> bitweigh.Index:
         """That of the bits."""
@@ -444,15 +222,15 @@ class VectorContents(Contents):
     def value_of(self, vector: object, code: str | None, where: str) -> bytes:
         """The vector."""
         if code is not None or vector is None:
-            raise _wrong(f"{where} must have a vector, and no code")
-        numbers = _vector(vector, self._dim(), f"{where}.vector")
+            raise wrong_value(f"{where} must have a vector, and no code")
+        numbers = as_vector(vector, self._dim(), f"{where}.vector")
         if self.definition.metric == "cosine" and not numbers.any():
-            raise _wrong(f"{where}.vector must not be zero: the metric is cosine")
+            raise wrong_value(f"{where}.vector must not be zero: the metric is cosine")
         return numbers.tobytes()
 
     def values_of_array(self, rows: NDArray[Any], *, is_code: bool) -> Codes | None:  # noqa: ARG002
         """Vectors; bytes are numbers like others."""
-        numbers = _vectors(rows, self._dim())
+        numbers = as_vectors(rows, self._dim())
         if numbers is None:
             return None
         if self.definition.metric == "cosine" and not numbers.any(axis=1).all():
@@ -466,7 +244,7 @@ class VectorContents(Contents):
 
     def array_of(self, values: Sequence[bytes]) -> NDArray[np.float32]:
         """Vectors (n, dim)."""
-        return _packed(values, self.n_bytes).view("<f4")
+        return rows_of_bytes(values, self.n_bytes).view("<f4")
 
     def codes_index(self, index: AnyIndex) -> bitweigh.Index:
         """That of the codes."""
@@ -506,7 +284,7 @@ class VectorContents(Contents):
         return self.definition.dim
 
     def _code_bits(self) -> int:
-        raise _wrong("code is not for collections of kind 'vectors': give a vector or costs")
+        raise wrong_value("code is not for collections of kind 'vectors': give a vector or costs")
 
 
 _KINDS: dict[str, type[Contents]] = {
@@ -529,61 +307,3 @@ def contents_of(definition: Definition) -> Contents:
     except (ValueError, TypeError) as error:
         raise Problem(422, "invalid-collection", str(error)) from error
     return contents
-
-
-def costs_of_code(
-    code: Codes, weights: NDArray[np.float64] | None, n_bits: int, bitorder: BitOrder
-) -> NDArray[Any]:
-    """What each bit that differs from a packed code costs: 1, or its weight."""
-    if weights is None:
-        return make_costs.hamming(code, n_bits, bitorder=bitorder)
-    return make_costs.from_weights(code, weights, bitorder=bitorder)
-
-
-def decoded_code(text: str, n_bits: int, where: str) -> Codes:
-    """A packed code from base64, uint8 (n_bytes,)."""
-    try:
-        packed = np.frombuffer(base64.b64decode(text, validate=True), np.uint8)
-    except (binascii.Error, ValueError) as error:
-        raise _wrong(f"{where} must be base64: {error}") from None
-    n_bytes = (n_bits + 7) // 8
-    if len(packed) != n_bytes:
-        raise _wrong(f"{where} must be {n_bytes} bytes ({n_bits} bits), got {len(packed)}")
-    return packed
-
-
-def _vector(given: object, dim: int, where: str) -> NDArray[np.float32]:
-    numbers = np.asarray(given, np.float64)
-    if numbers.shape != (dim,):
-        raise _wrong(f"{where} must have {dim} numbers, got {_lengths(numbers.shape)}")
-    # False for NaN, too.
-    if not np.abs(numbers).max() <= _LARGEST_FLOAT32:
-        raise _wrong(f"{where} must be finite and fit in float32")
-    return numbers.astype("<f4")
-
-
-def _vectors(rows: NDArray[Any], dim: int) -> NDArray[np.float32] | None:
-    """As `_vector`, of many rows at once; None if some row is wrong."""
-    if rows.shape[1] != dim:
-        return None
-    with np.errstate(over="ignore"):
-        numbers = np.ascontiguousarray(rows, dtype="<f4")
-    return numbers if np.isfinite(numbers).all() else None
-
-
-def _unused_mask(n_bits: int, bitorder: str) -> int:
-    """The bits of a code's last byte that no bit of the code uses."""
-    unused = -n_bits % 8
-    return (1 << unused) - 1 if bitorder == "big" else 256 - (256 >> unused)
-
-
-def _lengths(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape)) if shape else "one"
-
-
-def _packed(values: Sequence[bytes], n_bytes: int) -> Codes:
-    return np.frombuffer(b"".join(values), np.uint8).reshape(len(values), n_bytes)
-
-
-def _wrong(detail: str) -> Problem:
-    return Problem(422, "invalid-value", detail)
