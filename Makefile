@@ -7,7 +7,7 @@ BENCH ?=
 REPRODUCE ?=
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src experiments/src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.js' -o -name '*.svg' -o -name '*.txt' | sort)
+SOURCES := $(shell find cpp/engine cpp/paper cpp/bindings src experiments/src -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.css' -o -name '*.html' -o -name '*.js' -o -name '*.svg' -o -name '*.ts' -o -name '*.txt' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # On all CPUs; tests that share a build or a folder stay together. One thread for BLAS, since a
 # process runs on each CPU already.

@@ -25,6 +25,7 @@ VENDORED = {
     "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
 }
 OWN = sorted([*PAGE_FOLDER.glob("*.js"), *PAGE_FOLDER.glob("views/*.js")])
+TYPES = PAGE_FOLDER / "types.d.ts"
 STANDALONE = PAGE_FOLDER / "vendor" / "standalone.module.js"
 
 
@@ -45,7 +46,7 @@ def test_every_file_is_served_with_its_type_and_policy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "path", ["/page", "/page/", "/page/none.js", "/page/../app.py", "/page/%2e%2e/app.py",
-             "/page/vendor/standalone.module.d.ts"]
+             "/page/vendor/standalone.module.d.ts", "/page/types.d.ts"]
 )  # fmt: skip
 def test_nothing_else_is_served(tmp_path: Path, path: str) -> None:
     with Api(tmp_path) as api:
@@ -114,7 +115,7 @@ def test_the_types_of_the_modules_are_right() -> None:
     options = "--noEmit --allowJs --strict --skipLibCheck --target es2022 --module es2022"
     more = "--lib es2022,dom,dom.iterable"
     done = subprocess.run(
-        [tsc, *options.split(), *more.split(), *map(str, OWN)],
+        [tsc, *options.split(), *more.split(), str(TYPES), *map(str, OWN)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

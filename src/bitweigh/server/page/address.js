@@ -1,12 +1,6 @@
 // @ts-check
 // The address of the page: view, collection, query and filter, so that it can be kept and sent.
 
-/**
- * A filter that clicks make: each field has this value.
- * @typedef {Record<string, string | number | boolean | null>} Filter
- * @typedef {{view: string, collection: string, typed: string, k: number, filter: Filter}} Place
- */
-
 export const MAX_HITS = 100;
 const DEFAULT_HITS = 10;
 

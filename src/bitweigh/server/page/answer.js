@@ -3,15 +3,13 @@
 import { html, useEffect, useRef, useState } from "./vendor/standalone.module.js";
 import { ask } from "./api.js";
 
-/** @typedef {import("./api.js").Request} Request */
-
 const NOTHING = { answer: /** @type {any} */ (null), error: "", status: 200, busy: false, asked: /** @type {string | null} */ (null) };
 
 /**
  * The answer to a request, asked again when the request or `again` changes. The answer before
  * stays until the new one is there. One request is under way at a time: while somebody drags a bar,
  * answers come as fast as the server gives them, and the last one always comes.
- * @param {Request | null} request
+ * @param {Asked | null} request
  * @param {unknown} again
  * @returns {{answer: any, error: string, status: number, busy: boolean, fresh: boolean}} `fresh` says that the
  *   answer is to this request, and not to the one before
@@ -19,7 +17,7 @@ const NOTHING = { answer: /** @type {any} */ (null), error: "", status: 200, bus
 export function useAnswer(request, again) {
   const [state, setState] = useState(NOTHING);
   const asked = request && JSON.stringify(request);
-  const asking = useRef({ busy: false, ended: false, wanted: /** @type {Request | null} */ (null) });
+  const asking = useRef({ busy: false, ended: false, wanted: /** @type {Asked | null} */ (null) });
   useEffect(() => {
     const now = asking.current;
     now.ended = false;
@@ -47,7 +45,7 @@ export function useAnswer(request, again) {
     try {
       found.answer = await ask(sent);
     } catch (refused) {
-      const { message, status } = /** @type {import("./api.js").Refused} */ (refused);
+      const { message, status } = /** @type {Refused} */ (refused);
       found = { answer: null, error: message, status };
     }
     now.busy = false;

@@ -2,18 +2,6 @@
 // Requests to the server: the key, ids as strings, problems as errors, and who is told when the
 // server does not answer.
 
-/**
- * @typedef {{id: string, distance: number, key?: string, payload?: Record<string, unknown>}} Hit
- * @typedef {{hits: Hit[], exact: boolean, complete: boolean, took_us: number, engine_us: number, plan?: string}} Found
- * @typedef {{bits: string, pays: number[]}} Bits
- * @typedef {{plan: Record<string, any>, hits: Hit[], costs: [number, number][],
- *   bits: Record<string, Bits>, histogram: {counts: number[], edges: number[], min: number, max: number} | null,
- *   exact: boolean}} Explained
- * @typedef {{method: string, path: string, body?: unknown, file?: string}} Request
- * @typedef {{id: string, collection: string, state: string, rows: number, done: number, written: number,
- *   failed: number, errors: Record<string, unknown>[], detail: string, seconds: number}} Job
- */
-
 const KEY = "bitweigh-key";
 
 /** What the server refused, or that it did not answer (status 0). */
@@ -119,7 +107,7 @@ async function text(method, path, body) {
 
 /**
  * The JSON of an answer, with ids as strings.
- * @param {Request} request
+ * @param {Asked} request
  * @returns {Promise<any>}
  */
 export async function ask({ method, path, body }) {

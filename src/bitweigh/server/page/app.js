@@ -18,8 +18,6 @@ import { Weights } from "./views/weights.js";
 import { Why } from "./views/why.js";
 
 /**
- * @typedef {import("./address.js").Place} Place
- * @typedef {import("./requests.js").Listed} Listed
  * @typedef {{embedder: boolean} & Record<string, unknown>} About
  * @typedef {{title: string, view: any, asks?: boolean, filters?: boolean}} View
  */
@@ -107,7 +105,7 @@ function useServer(again) {
       const { collections } = await ask({ method: "GET", path: "/v1/collections" });
       setServer({ about, collections, error: "" });
     } catch (refused) {
-      const { status, message } = /** @type {import("./api.js").Refused} */ (refused);
+      const { status, message } = /** @type {Refused} */ (refused);
       // Of a missing key and a server that is gone others tell.
       setServer((old) => ({ ...old, error: status === 401 || status === 0 ? "" : message }));
     }

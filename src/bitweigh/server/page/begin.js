@@ -8,11 +8,11 @@ import { titleOf } from "./payload.js";
 
 const OFFERED = 6;
 
-/** @param {import("./requests.js").ViewProps & {embedder: boolean}} props */
+/** @param {ViewProps & {embedder: boolean}} props */
 export function Begin({ place, listed, again, more, embedder }) {
   const path = `${ofCollection(listed.name)}/items?limit=${OFFERED}`;
   const { answer, error } = useAnswer(listed.cluster ? null : { method: "GET", path }, again);
-  const items = /** @type {import("./payload.js").Item[]} */ (answer?.items ?? []);
+  const items = /** @type {Item[]} */ (answer?.items ?? []);
   if (!answer && !listed.cluster) return html`<${Problem} error=${error} />`;
   if (!listed.cluster && !items.length)
     return html`<p class="empty">This collection has no items yet.

@@ -1,13 +1,6 @@
 // @ts-check
 // The costs of a query: what each bit weighs, what a code pays for it, and costs made from others.
 
-/**
- * What a bit costs if it is 0 and if it is 1.
- * @typedef {[number, number]} Pair
- * @typedef {Pair[]} Costs
- * @typedef {import("./api.js").Bits} Bits
- */
-
 /** @param {Pair} pair */
 export const weightOf = ([zero, one]) => Math.abs(zero - one);
 

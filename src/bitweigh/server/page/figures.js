@@ -10,7 +10,6 @@ export const Facts = ({ facts }) =>
 
 /**
  * Amounts with bars as long as their part of the largest. The text says it all; bars only show it.
- * @typedef {{name: string, amount: number, text: any, kind?: string}} Amount
  * @param {{amounts: Amount[], label: string}} props
  */
 export function Amounts({ amounts, label }) {

@@ -4,6 +4,7 @@ import { html, useEffect, useRef, useState } from "./vendor/standalone.module.js
 import { counted, distance, number, percent } from "./format.js";
 
 const HEIGHT = 260;
+const WHOLE_STEPS = Array.from({ length: 30 }, (_, place) => [1, 2, 5][place % 3] * 10 ** Math.floor(place / 3));
 const DARK = "(prefers-color-scheme: dark)";
 
 /** The library is a classic script and so a global. */
@@ -59,6 +60,8 @@ function optionsOf({ counts, edges, kth, log, width }) {
     ticks.map((tick) => (log && Math.log10(tick) % 1 !== 0 ? null : tick));
   const first = edges[0];
   const last = edges[edges.length - 1];
+  // Edges lie between whole distances, where all are whole; then no others are marked.
+  const steps = Math.abs(first % 1) === 0.5 ? WHOLE_STEPS : undefined;
   return {
     width,
     height: HEIGHT,
@@ -70,7 +73,7 @@ function optionsOf({ counts, edges, kth, log, width }) {
       y: log ? { distr: 3, range: [0.5, Math.max(...counts, 1) * 1.5] } : { range: [0, Math.max(...counts, 1) * 1.08] },
     },
     axes: [
-      { ...axis, size: 36 },
+      { ...axis, size: 36, incrs: steps },
       {
         ...axis,
         size: 64,

@@ -5,9 +5,8 @@ import { distance } from "./format.js";
 import { Payload, titleField, titleOf } from "./payload.js";
 
 /**
- * @typedef {import("./payload.js").Item & {distance?: number}} Shown
  * @typedef {{item: Shown, rank?: number, mark?: any, more?: (id: string) => void,
- *   choose?: import("./payload.js").Choose, brief?: boolean, children?: any}} HitProps
+ *   choose?: Choose, brief?: boolean, children?: any}} HitProps
  */
 
 /**

@@ -1,8 +1,6 @@
 // @ts-check
 // Requests by route, read from the server's metrics in Prometheus's format.
 
-/** @typedef {{route: string, count: number, failed: number, p99: number}} Route */
-
 const LINE = /^(\w+)\{(.*)\} (\S+)$/;
 const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
 

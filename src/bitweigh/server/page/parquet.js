@@ -90,7 +90,6 @@ class Reader {
 /**
  * A node of the schema: a column, or a part of a nested one.
  * @typedef {{name: string, type: number, children: number, isText: boolean}} Element
- * @typedef {{name: string, type: string}} Column
  */
 
 /**

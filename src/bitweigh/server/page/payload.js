@@ -3,13 +3,6 @@
 // names is loaded: that would tell a stranger who looks at what.
 import { html, useState } from "./vendor/standalone.module.js";
 
-/**
- * @typedef {Record<string, unknown>} Fields
- * @typedef {string | number | boolean | null} Plain
- * @typedef {(name: string, value: Plain) => void} Choose
- * @typedef {{id: string, key?: string, payload?: Fields}} Item
- */
-
 const DATA_URL = /^data:image\/(png|jpeg|webp);base64,[A-Za-z0-9+/]+={0,2}$/;
 // How files of each kind begin, in base64; SVG is never drawn.
 const BEGINNINGS = [
@@ -137,7 +130,7 @@ export function Payload({ payload, without, choose }) {
 
 /**
  * The filter that is in force, each part with a way to remove it.
- * @param {{filter: import("./address.js").Filter, change: (filter: import("./address.js").Filter) => void}} props
+ * @param {{filter: Filter, change: (filter: Filter) => void}} props
  */
 export function Chips({ filter, change }) {
   const parts = Object.entries(filter);

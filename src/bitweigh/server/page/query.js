@@ -1,8 +1,6 @@
 // @ts-check
 // What is typed into the one box, as a query: text, #id, #key or #"key", or a vector as JSON.
 
-/** @typedef {{text?: string, id?: string, key?: string, vector?: number[]}} Query */
-
 const LARGEST_ID = 2n ** 63n - 1n;
 
 /**

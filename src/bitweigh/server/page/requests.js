@@ -2,17 +2,6 @@
 // What every view is given, and the requests that several views send.
 import { ofCollection } from "./api.js";
 
-/**
- * @typedef {import("./address.js").Filter} Filter
- * @typedef {import("./address.js").Place} Place
- * @typedef {import("./api.js").Request} Request
- * @typedef {import("./query.js").Query} Query
- * @typedef {{name: string, kind: string, items: number, seq: number, cluster: boolean}} Listed
- * @typedef {{place: Place, listed: Listed, query: Query | null, again: number,
- *   go: (change: Partial<Place>) => void, more: (id: string) => void,
- *   choose?: import("./payload.js").Choose, looked: () => Promise<void>}} ViewProps
- */
-
 /** @param {Filter} filter */
 const isEmpty = (filter) => !Object.keys(filter).length;
 
@@ -28,7 +17,7 @@ function bodyOf({ place, listed, query }) {
 
 /**
  * @param {ViewProps} props
- * @returns {Request | null}
+ * @returns {Asked | null}
  */
 export const searchRequest = (props) =>
   props.query && {
@@ -40,7 +29,7 @@ export const searchRequest = (props) =>
 /**
  * @param {ViewProps} props
  * @param {{k?: number, bins?: number, ids?: string[]}} [more] by default without a histogram
- * @returns {Request | null}
+ * @returns {Asked | null}
  */
 export const explainRequest = (props, more = {}) =>
   props.query && {
@@ -53,8 +42,8 @@ export const explainRequest = (props, more = {}) =>
  * The same search with costs of one's own. An item that is asked for by its id is no hit of its
  * own; by costs it is one, so one more is asked for, and `othersOf` leaves it out.
  * @param {ViewProps} props
- * @param {import("./costs.js").Costs} costs
- * @returns {Request}
+ * @param {Costs} costs
+ * @returns {Asked}
  */
 export const costsRequest = (props, costs) => ({
   method: "POST",
@@ -68,7 +57,7 @@ const asksItem = (query) => query?.id !== undefined || query?.key !== undefined;
 /**
  * Hits by costs without the item that the query names.
  * @param {ViewProps} props
- * @param {import("./api.js").Hit[]} hits
+ * @param {Hit[]} hits
  */
 export const othersOf = ({ query, place }, hits) =>
   hits

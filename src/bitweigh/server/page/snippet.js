@@ -3,8 +3,6 @@
 import { html, useState } from "./vendor/standalone.module.js";
 import { key } from "./api.js";
 
-/** @typedef {import("./api.js").Request} Request */
-
 const MAX_ARGUMENT = 30_000;
 const JOIN = " \\\n  ";
 const PARQUET = "application/vnd.apache.parquet";
@@ -92,7 +90,7 @@ function called(before, [method, ...given]) {
 
 /**
  * The lines that send a request by the client, and those of imports before them.
- * @param {Request} request
+ * @param {Asked} request
  * @returns {{imports: string[], lines: string[]}}
  */
 function callOf({ method, path, body, file }) {
@@ -131,7 +129,7 @@ function callOf({ method, path, body, file }) {
   return { imports: [], lines: [of, "print(collection.info())"] };
 }
 
-/** @param {Request[]} requests */
+/** @param {Asked[]} requests */
 export function pythonOf(requests) {
   const calls = requests.map(callOf);
   const imports = new Set(calls.flatMap((call) => call.imports));
@@ -150,7 +148,7 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /**
  * The key stays out of what people copy.
- * @param {Request} request
+ * @param {Asked} request
  */
 function curlOf({ method, path, body, file }) {
   const parts = ["curl", method === "GET" || method === "POST" ? "" : `-X ${method}`, quoted(location.origin + path)];
@@ -178,10 +176,10 @@ function Code({ name, text }) {
 
 /**
  * The requests of a view outside the page.
- * @param {{requests: (Request | null)[]}} props
+ * @param {{requests: (Asked | null)[]}} props
  */
 export function Snippet({ requests }) {
-  const sent = /** @type {Request[]} */ (requests.filter((one) => one !== null));
+  const sent = /** @type {Asked[]} */ (requests.filter((one) => one !== null));
   const [open, setOpen] = useState(false);
   if (!sent.length) return null;
   return html`<details class="snippet" onToggle=${(event) => setOpen(event.currentTarget.open)}>

@@ -4,11 +4,6 @@ import { html, useMemo, useState } from "./vendor/standalone.module.js";
 import { askedFor, extraOf, leastOf, payingBits, weightOf } from "./costs.js";
 import { number } from "./format.js";
 
-/**
- * @typedef {import("./api.js").Bits} Bits
- * @typedef {import("./costs.js").Costs} Costs
- */
-
 // More bars than this are finer than a screen.
 const MAX_SHOWN = 512;
 const HEIGHT = 10;

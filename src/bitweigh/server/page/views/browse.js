@@ -3,20 +3,15 @@
 import { html, useEffect, useRef, useState } from "../vendor/standalone.module.js";
 import { Problem, Waiting } from "../answer.js";
 import { ask, ofCollection } from "../api.js";
-import { number } from "../format.js";
+import { counted } from "../format.js";
 import { Hit } from "../hit.js";
 import { Snippet } from "../snippet.js";
-
-/**
- * @typedef {import("../requests.js").ViewProps} ViewProps
- * @typedef {import("../payload.js").Item} Item
- */
 
 const PAGE = 20;
 
 /**
  * @param {string} name
- * @param {import("../address.js").Filter} filter
+ * @param {Filter} filter
  * @param {string | null} after
  */
 function pageOf(name, filter, after) {
@@ -73,7 +68,7 @@ function Items({ listed, place, again, more, choose }) {
   const { items, next, error } = state;
   const filtered = Object.keys(place.filter).length > 0;
   return html`<div aria-busy=${busy}><div class="toolbar">
-      <p class="line">${number(listed.items)} items by id. Click a value to see only items that have it.</p>
+      <p class="line">${counted(listed.items, "item")} by id. Click a value to see only items that have it.</p>
       <form class="row" onSubmit=${(event) => {
         event.preventDefault();
         setStart(before(from));

@@ -9,8 +9,6 @@ import { routesOf } from "../metrics.js";
 import { Snippet } from "../snippet.js";
 
 /**
- * @typedef {import("../requests.js").ViewProps} ViewProps
- * @typedef {import("../metrics.js").Route} Route
  * @typedef {{shard: number, rows: number, bytes: number}} Shard
  * @typedef {{shards: number[], holders: string[], suspects: string[]}} Group
  * @typedef {{version: number, rows: number, url: string | null, shards: Shard[], groups?: Group[]} & Record<string, any>} ClusterState

@@ -9,9 +9,6 @@ import { explainRequest, searchRequest } from "../requests.js";
 import { Snippet } from "../snippet.js";
 
 /**
- * @typedef {import("../api.js").Explained} Explained
- * @typedef {import("../requests.js").ViewProps} ViewProps
- * @typedef {import("../figures.js").Amount} Amount
  * @typedef {{rows: number, removed_rows: number, bands: number, wanted_bands: number, band_bits: number,
  *   covered_bits: number, decision: string, layout: string}} Segment
  */
@@ -41,16 +38,34 @@ function timesOf(plan) {
  */
 function rowsOf({ counters }, rows, hits) {
   const probed = BLOCK_ROWS * (counters.blocks_probed ?? 0);
-  const looked = Math.min(rows, (counters.rows_scanned ?? 0) + (counters.rows_scanned_wide ?? 0) + probed + (counters.rows_scored_directly ?? 0));
+  const direct = counters.rows_scored_directly ?? 0;
+  const looked = Math.min(rows, (counters.rows_scanned ?? 0) + (counters.rows_scanned_wide ?? 0) + probed + direct);
+  const scored = (counters.verified ?? 0) + direct;
   /** @param {number} count */
   const text = (count) => (rows ? `${number(count)} (${percent(count / rows)})` : number(count));
   return [
     { name: "items", amount: rows, text: number(rows), kind: "soft" },
     { name: "looked at, roughly", amount: looked, text: text(looked) },
-    { name: "scored exactly", amount: counters.verified ?? 0, text: text(counters.verified ?? 0) },
+    { name: "scored exactly", amount: scored, text: text(scored) },
     { name: "hits", amount: hits, text: number(hits), kind: "pays" },
   ];
 }
+
+/**
+ * What probing did, if there was any, and the memory that was read.
+ * @param {any} plan
+ * @returns {[string, string][]}
+ */
+const factsOf = ({ counters, pages, pages_from_disk }) => [
+  .../** @type {[string, string][]} */ (counters.probes ? [
+    ["probes", number(counters.probes)],
+    ["of them empty", number(counters.empty_probes ?? 0)],
+    ["blocks probed", number(counters.blocks_probed ?? 0)],
+    ["rounds", number(counters.rounds ?? 0)],
+    ["met twice", number(counters.duplicates ?? 0)],
+  ] : []),
+  ["pages of 4 KiB", `${number(pages ?? 0)}, ${number(pages_from_disk ?? 0)} from disk`],
+];
 
 /** @param {any} plan */
 function earned({ searches, searches_by_bands, segments, predicted_us, scan_us }) {
@@ -97,14 +112,7 @@ export function How(props) {
         <${Amounts} label="times" amounts=${timesOf(plan)} />
         ${search.answer && html`<p class="line">A search over HTTP takes the server ${microseconds(search.answer.took_us)} in all.</p>`}</section>
       <section class="card"><h3>Items</h3><${Amounts} label="items" amounts=${rowsOf(plan, rows, hits.length)} /></section></div>
-    <${Facts} facts=${[
-      ["probes", number(counters.probes ?? 0)],
-      ["of them empty", number(counters.empty_probes ?? 0)],
-      ["blocks probed", number(counters.blocks_probed ?? 0)],
-      ["rounds", number(counters.rounds ?? 0)],
-      ["met twice", number(counters.duplicates ?? 0)],
-      ["pages of 4 KiB", `${number(plan.pages ?? 0)}, ${number(plan.pages_from_disk ?? 0)} from disk`],
-    ]} />
+    <${Facts} facts=${factsOf(plan)} />
     <h2>Bands</h2><p>${earned(plan)}</p><${Segments} segments=${segments} />`}
     <${Snippet} requests=${[request, searchRequest(props)]} /></div>`;
 }

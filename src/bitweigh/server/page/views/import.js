@@ -9,9 +9,6 @@ import { schemaOfFile } from "../parquet.js";
 import { Snippet } from "../snippet.js";
 
 /**
- * @typedef {import("../api.js").Job} Job
- * @typedef {import("../parquet.js").Column} Column
- * @typedef {import("../requests.js").ViewProps} ViewProps
  * @typedef {{file: File, rows: number, columns: Column[], id: string, key: string, value: string,
  *   payload: string[]}} Chosen
  */

@@ -9,13 +9,6 @@ import { costsRequest, explainRequest, othersOf, searchRequest } from "../reques
 import { Snippet } from "../snippet.js";
 import { Legend, Strip } from "../strip.js";
 
-/**
- * @typedef {import("../requests.js").ViewProps} ViewProps
- * @typedef {import("../api.js").Explained} Explained
- * @typedef {import("../api.js").Found} Found
- * @typedef {import("../api.js").Hit} HitOf
- */
-
 /** @param {Found} found */
 function inOneLine({ hits, took_us, engine_us, plan, exact, complete }) {
   const parts = [
@@ -29,7 +22,7 @@ function inOneLine({ hits, took_us, engine_us, plan, exact, complete }) {
 
 /**
  * The rank that each hit has in another list.
- * @param {HitOf[]} hits
+ * @param {Hit[]} hits
  * @returns {Map<string, number>}
  */
 const ranksOf = (hits) => new Map(hits.map((hit, place) => [hit.id, place + 1]));
@@ -67,13 +60,13 @@ export function Search(props) {
   const order = useMemo(() => (why ? byWeight(why.costs) : []), [why]);
   const plain = useAnswer(beside && why ? costsRequest(props, hamming(why.costs)) : null, again);
   const plainHits = plain.answer && othersOf(props, plain.answer.hits);
-  const only = plainHits?.map((/** @type {HitOf} */ hit) => hit.id).filter((/** @type {string} */ id) => !ids.includes(id)) ?? [];
+  const only = plainHits?.map((/** @type {Hit} */ hit) => hit.id).filter((/** @type {string} */ id) => !ids.includes(id)) ?? [];
   const missed = useAnswer(only.length ? explainRequest(props, { k: 1, ids: only }) : null, again);
   if (!query) return null;
   const bits = { ...(missed.fresh && missed.answer?.bits), ...why?.bits };
   const filtered = Object.keys(place.filter).length > 0;
   /**
-   * @param {HitOf[]} hits
+   * @param {Hit[]} hits
    * @param {Map<string, number> | null} ranks
    * @param {string} other
    */

@@ -10,9 +10,6 @@ import { costsRequest, explainRequest, othersOf } from "../requests.js";
 import { Snippet } from "../snippet.js";
 
 /**
- * @typedef {import("../requests.js").ViewProps} ViewProps
- * @typedef {import("../costs.js").Costs} Costs
- * @typedef {import("../api.js").Hit} Hit
  * @typedef {Record<number, number>} Factors of weights by bit; 1 for those that are not there
  */
 

@@ -11,14 +11,6 @@ import { explainRequest } from "../requests.js";
 import { Snippet } from "../snippet.js";
 import { Legend, Strip } from "../strip.js";
 
-/**
- * @typedef {import("../api.js").Explained} Explained
- * @typedef {import("../api.js").Bits} Bits
- * @typedef {import("../costs.js").Costs} Costs
- * @typedef {import("../requests.js").ViewProps} ViewProps
- * @typedef {import("../hit.js").Shown} Shown
- */
-
 // Rows of a table of bits, and of the comparison of two hits.
 const MAX_ROWS = 64;
 const MAX_PAIRED = 14;
