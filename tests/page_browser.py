@@ -39,14 +39,22 @@ def launched() -> Iterator[Any]:
 class Watched:
     """A page, the errors in its console, and the addresses that it asked."""
 
-    def __init__(self, browser: Any, width: int = 1100, scheme: str = "light") -> None:
-        """Open an empty page."""
+    def __init__(
+        self, browser: Any, width: int = 1100, scheme: str = "light", refused: str = ""
+    ) -> None:
+        """Open an empty page; `refused` is a status that the console may report, such as "401"."""
         self.page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
         self.page.set_default_timeout(10_000)
         self.name = f"{width}-{scheme}"
         self.errors: list[str] = []
         self.asked: list[str] = []
-        self.page.on("console", lambda said: said.type == "error" and self.errors.append(said.text))
+        expected = f"the server responded with a status of {refused}" if refused else "\0"
+        self.page.on(
+            "console",
+            lambda said: (
+                said.type == "error" and expected not in said.text and self.errors.append(said.text)
+            ),
+        )
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
 

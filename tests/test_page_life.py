@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,14 +140,13 @@ def test_a_key_for_reading_may_not_import_and_a_wrong_one_is_refused(
     stop(process)
     secret = KeyFile(tmp_path / "keys.json").add("reader", "read", ["things"])
     process, address = started_server(str(tmp_path), "--quiet")
-    watched = Watched(browser)
+    watched = Watched(browser, refused="401")
     page = watched.page
     try:
         page.goto(address)
         page.get_by_label("Key").fill("bw_wrong")
         page.keyboard.press("Enter")
         page.get_by_text("does not know this key").wait_for()
-        watched.errors.clear()  # Chromium reports each 401.
         watched.check(address, "key")
         page.get_by_label("Key").fill(secret)
         page.keyboard.press("Enter")
@@ -170,6 +170,48 @@ def test_a_key_for_reading_may_not_import_and_a_wrong_one_is_refused(
         watched.close()
     finally:
         stop(process)
+
+
+def test_a_file_that_is_refused_on_its_way_is_refused_for_the_true_reason(
+    browser: Any, tmp_path: Path
+) -> None:
+    from bitweigh.server.keys import KeyFile
+
+    process, address = started_server(str(tmp_path), "--quiet")
+    create(address, "new", [])
+    stop(process)
+    secret = KeyFile(tmp_path / "keys.json").add("reader", "read", [])
+    # The server does not read as much of what it refuses: it closes the connection.
+    out = io.BytesIO()
+    table = pa.table({"id": range(8), "code": [os.urandom(2 << 20) for _ in range(8)]})
+    pq.write_table(table, out, compression="none")
+    process, address = started_server(str(tmp_path), "--quiet")
+    watched = Watched(browser)
+    page = watched.page
+    try:
+        page.goto(f"{address}/#import?c=new")
+        page.get_by_label("Key").fill(secret)
+        page.keyboard.press("Enter")
+        file = {"name": "rows.parquet", "mimeType": "", "buffer": out.getvalue()}
+        page.set_input_files("input[type=file]", file)
+        page.get_by_role("button", name="Import 8 rows").click()
+        page.get_by_text("no write access here").wait_for()
+        watched.close()
+    finally:
+        stop(process)
+
+
+def test_a_file_that_the_server_does_not_take_may_be_too_large(watched: Watched, url: str) -> None:
+    page = watched.page
+    page.route(
+        "**/import?*",
+        lambda route: route.abort() if route.request.post_data_buffer else route.continue_(),
+    )
+    page.goto(f"{url}/#import?c=none")
+    file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
+    page.set_input_files("input[type=file]", file)
+    page.get_by_role("button", name="Import 50 rows").click()
+    page.get_by_text("may be too large").wait_for()
 
 
 def test_a_collection_is_created_where_there_is_none(browser: Any, tmp_path: Path) -> None:

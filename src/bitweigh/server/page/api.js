@@ -152,8 +152,11 @@ export function upload(path, file, progress) {
     for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
     request.setRequestHeader("content-type", "application/vnd.apache.parquet");
     request.upload.onprogress = (event) => progress(event.loaded / Math.max(1, event.total));
-    request.onerror = async () =>
-      reject((await answers()) ? new Refused(400, "The server did not take the whole file: it may be too large.") : unreachable());
+    // The server closed the connection while the file was on its way. The same request without the
+    // file is refused as well, for a reason that arrives; 415 says only that there is no file.
+    request.onerror = () =>
+      text("POST", path).catch((refused) =>
+        reject(refused.status === 415 ? new Refused(413, "The server did not take the whole file: it may be too large.") : refused));
     request.onload = () =>
       request.status < 300
         ? resolve(JSON.parse(request.responseText))

@@ -67,14 +67,14 @@ function Items({ listed, place, again, more, choose }) {
   }, [first.path, again]);
   const { items, next, error } = state;
   const filtered = Object.keys(place.filter).length > 0;
-  return html`<div aria-busy=${busy}><div class="toolbar">
+  return html`<div aria-busy=${busy}>${listed.items > 0 && html`<div class="toolbar">
       <p class="line">${counted(listed.items, "item")} by id. Click a value to see only items that have it.</p>
       <form class="row" onSubmit=${(event) => {
         event.preventDefault();
         setStart(before(from));
       }}><label>From <input inputmode="numeric" size="10" placeholder="#id" pattern=" *#?[0-9]* *" title="an id, as in #17" value=${from}
           onInput=${(event) => setFrom(event.target.value)} /></label>
-        <button type="submit">Go</button></form></div>
+        <button type="submit">Go</button></form></div>`}
     <${Problem} error=${error} />
     ${!items && !error && html`<${Waiting} busy=${busy} />`}
     ${items && !error && !items.length && html`<p class="empty" role="status">${filtered
