@@ -200,18 +200,6 @@ def test_keyboard_alone_searches_and_large_ids_are_not_rounded(watched: Watched,
     watched.check(url)
 
 
-def test_an_item_that_is_not_there_is_said_and_the_hits_come_back(
-    watched: Watched, url: str
-) -> None:
-    page = watched.page
-    page.goto(f"{url}/#why?c=things&q=%230")
-    page.get_by_label("Why is this one not among them?").fill("12345")
-    page.keyboard.press("Enter")
-    page.get_by_text("no item 12345").wait_for()
-    page.get_by_role("button", name="Back to the hits").click()
-    page.wait_for_selector(".hit .strip")
-
-
 @pytest.mark.parametrize(
     ("typed", "said"),
     [

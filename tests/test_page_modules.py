@@ -171,6 +171,12 @@ def test_damaged_parquet_files_are_refused_with_a_message(page: Any) -> None:
         assert "a.parquet is" in read_by_page(page, content)["error"]
 
 
+def test_a_footer_that_claims_millions_of_columns_is_refused(page: Any) -> None:
+    footer = b"\x15\x02\x19\xfc" + b"\xc0\x84\x3d" + bytes(1_000_000) + b"\x00"
+    content = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    assert "columns are too many" in read_by_page(page, content)["error"]
+
+
 def test_quantiles_are_read_from_the_buckets_of_a_route(page: Any) -> None:
     text = "\n".join(
         [
@@ -206,6 +212,18 @@ def test_contrast_keeps_the_sum_and_the_order_of_weights(page: Any) -> None:
     spread = [one["weights"][1] / one["weights"][3] for one in found]
     assert spread == sorted(spread)
     assert found[2]["weights"] == [1.0, 3.0, 0.0, 0.25]
+
+
+def test_weights_that_stay_leave_costs_as_they_are_to_the_last_bit(page: Any) -> None:
+    given = [[0.1, 0.7], [-0.3, 1 / 3], [1e-17, 1.0], [2.0, -1e16]]
+    changed = page.evaluate(
+        """async (costs) => {
+            const { contrast, reweighed } = await import("/page/costs.js");
+            return reweighed(costs, contrast(costs, 1));
+        }""",
+        given,
+    )
+    assert changed == given
 
 
 def test_the_benchmark_of_the_page_sees_hits_and_then_their_bits(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -136,6 +137,43 @@ def test_the_histogram_of_whole_distances_has_as_many_of_them_in_each_bin(api: A
         assert len(found["counts"]) == len(edges) - 1 <= bins
         assert np.all(edges % 1.0 == 0.5)
         assert len(set(np.diff(edges))) == 1
+
+
+@pytest.mark.parametrize(
+    ("cost", "ones"),
+    [
+        ((-0.1, 0.1), 32),  # the sums differ by their rounding
+        ((0.3, 1 / 3), 32),
+        ((1e-300, -1e-300), 32),
+        ((1e15, 1e15 + 1), None),  # whole distances without halves between them
+        ((1e16, 1e16 + 2), None),
+        ((-1e300, 1e300), None),
+        ((0.0, 0.0), None),
+        ((-0.7, 0.1), None),
+    ],
+)
+def test_every_item_is_in_one_bin_of_the_histogram(
+    api: Api, names: Iterator[str], cost: tuple[float, float], ones: int | None
+) -> None:
+    name = next(names)
+    rng = np.random.default_rng(0)
+    bits = rng.permuted(np.tile(np.arange(64) < 32, (30, 1)), axis=1)
+    if ones is None:
+        bits = rng.random((30, 64)) < 0.3
+    codes = [base64.b64encode(row).decode() for row in np.packbits(bits, axis=1)]
+    api.done("PUT", name, {"kind": "codes", "n_bits": 64})
+    api.done(
+        "PUT", f"{name}/items", {"items": [{"id": n, "code": one} for n, one in enumerate(codes)]}
+    )
+    for bins in (1, 60, 1000):
+        found = api.done("POST", f"{name}/explain", {"costs": [cost] * 64, "bins": bins})[
+            "histogram"
+        ]
+        edges = np.array(found["edges"])
+        assert sum(found["counts"]) == 30
+        assert len(found["counts"]) == len(edges) - 1 <= bins
+        assert np.all(np.diff(edges) > 0)
+        assert edges[0] <= found["min"] <= found["max"] <= edges[-1]
 
 
 def test_the_histogram_of_a_filtered_search_has_the_items_of_the_filter(api: Api) -> None:

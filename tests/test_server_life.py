@@ -284,6 +284,19 @@ def test_vectors_that_cannot_be_fitted_are_still_acknowledged(tmp_path: Path) ->
     store.close()
 
 
+def test_a_state_from_before_a_fit_stays_unfitted(tmp_path: Path) -> None:
+    store = Store(tmp_path / "data", BY_HAND)
+    definition = Definition(kind="vectors", dim=8, n_bits=16, hasher="lsh", fit_after=3)
+    collection, _ = store.create("vectors", definition)
+    with collection.pinned() as (_reader, before):
+        vector = np.ones(8, "<f4").tobytes()
+        collection.written(Upsert([Item(id_, None, vector, None) for id_ in range(3)]))
+        assert collection.searchable().codes is not None
+        with pytest.raises(Problem, match="no fitted hasher yet"):
+            collection.searchable(before)
+    store.close()
+
+
 def test_a_collection_that_is_deleted_while_it_is_saved_leaves_nothing_behind(
     opened: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,14 +160,14 @@ def answer(
             return found
     # Items change all the time: hold them still.
     with collection.pinned() as (pinned, view):
-        found, _ = _answered(collection, _searchable(collection, view), asked, pinned, threads)
+        found, _ = _answered(collection, collection.searchable(view), asked, pinned, threads)
     return found
 
 
 def answer_filtered(collection: Collection, asked: Asked, threads: int | None) -> Found:
     """Answer a search with a condition: condition, index and payloads are of one change."""
     with collection.pinned() as (reader, view):
-        view = _searchable(collection, view)
+        view = collection.searchable(view)
         assert asked.condition is not None
         allowed = collection.filters.of(reader, view.seq, asked.condition, asked.deadline)
         found, _ = _answered(collection, view, [asked], reader, threads, allowed)
@@ -204,8 +204,7 @@ def costs_of(
     collection: Collection, view: View, query: Prepared
 ) -> tuple[NDArray[Any], bitweigh.Index]:
     """The costs that a query is searched by, and the index of codes that takes them."""
-    if view.codes is None:
-        collection.searchable()
+    view = collection.searchable(view)
     assert view.codes is not None
     contents = collection.contents
     if query.form == "costs":
@@ -225,12 +224,6 @@ def time_left(deadline: float) -> float:
     if seconds <= 0:
         raise DeadlineError(0.0, -seconds)
     return seconds
-
-
-def _searchable(collection: Collection, view: View) -> View:
-    if view.codes is None:
-        return collection.searchable()
-    return view
 
 
 def _answered(

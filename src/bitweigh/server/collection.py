@@ -312,9 +312,9 @@ class Collection:
         codes = None if self._unfitted(index) else self.contents.codes_index(index)
         return View(self._seq, self._generation, index, codes)
 
-    def searchable(self) -> View:
-        """As `view`; raises Problem 409 for vectors that were never fitted."""
-        view = self.view()
+    def searchable(self, view: View | None = None) -> View:
+        """A view, by default of now; raises Problem 409 if vectors had not been fitted in it."""
+        view = self.view() if view is None else view
         if view.codes is None:
             raise Problem(
                 409,

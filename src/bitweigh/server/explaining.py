@@ -6,6 +6,7 @@ none of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ __all__ = ["AskedWhy", "bits_of", "explained", "found_hits"]
 
 # Rows up to which all distances are computed for a histogram.
 _MAX_HISTOGRAM_ROWS = 5_000_000
+# Below it doubles have halves.
+_HALVES_END = 2.0**51
 
 
 class AskedWhy(NamedTuple):
@@ -98,7 +101,8 @@ def _histogram(
     distances = codes.range_search(costs, np.inf, filter=allowed, timeout=timeout).distances
     if not distances.size:
         return None
-    counts, edges = np.histogram(distances, _bins_of(distances, asked.bins))
+    bins, span = _bins_of(distances, asked.bins)
+    counts, edges = np.histogram(distances, bins, span)
     return {
         "counts": counts.tolist(),
         "edges": edges.tolist(),
@@ -107,11 +111,18 @@ def _histogram(
     }
 
 
-def _bins_of(distances: NDArray[np.float64], bins: int) -> int | NDArray[np.float64]:
-    """So many bins, or the edges of at most so many that have equally many whole distances each."""
-    low, high = distances.min(), distances.max()
-    whole = high - low < 2.0**31 and bool(np.all(distances == np.rint(distances)))
-    if not whole or low == high:
-        return bins
-    step = int(np.ceil((high - low + 1) / bins))
-    return np.arange(low - 0.5, high + step, step)
+def _bins_of(distances: NDArray[np.float64], bins: int) -> tuple[int, tuple[float, float]]:
+    """At most so many bins, as wide as each other, and where the first begins and the last ends.
+
+    If distances are whole, each bin has equally many of the whole numbers.
+    """
+    low, high = float(distances.min()), float(distances.max())
+    most = max(abs(low), abs(high))
+    if most < _HALVES_END and low < high and np.array_equal(distances, np.rint(distances)):
+        step = math.ceil((high - low + 1) / bins)
+        bins = math.ceil((high - low + 1) / step)
+        return bins, (low - 0.5, low - 0.5 + bins * step)
+    # Edges that lie closer than doubles do would be none.
+    finest = 4 * bins * float(np.spacing(most))
+    pad = 0.0 if high - low > finest else max(0.5, finest)
+    return bins, (low - pad, high + pad)

@@ -30,8 +30,8 @@ function filterOf(text) {
  * @returns {Place}
  */
 export function placeOf(hash) {
-  const [view, rest] = hash.slice(1).split("?", 2);
-  const query = new URLSearchParams(rest ?? "");
+  const [, view, rest] = /^#?([^?]*)\??(.*)/s.exec(hash) ?? ["", "", ""];
+  const query = new URLSearchParams(rest);
   return {
     view,
     collection: query.get("c") ?? "",

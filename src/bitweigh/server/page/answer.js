@@ -3,7 +3,7 @@
 import { html, useEffect, useRef, useState } from "./vendor/standalone.module.js";
 import { ask } from "./api.js";
 
-const NOTHING = { answer: /** @type {any} */ (null), error: "", status: 200, busy: false, asked: /** @type {string | null} */ (null) };
+const NOTHING = { answer: /** @type {any} */ (null), error: "", busy: false, asked: /** @type {string | null} */ (null) };
 
 /**
  * The answer to a request, asked again when the request or `again` changes. The answer before
@@ -11,7 +11,7 @@ const NOTHING = { answer: /** @type {any} */ (null), error: "", status: 200, bus
  * answers come as fast as the server gives them, and the last one always comes.
  * @param {Asked | null} request
  * @param {unknown} again
- * @returns {{answer: any, error: string, status: number, busy: boolean, fresh: boolean}} `fresh` says that the
+ * @returns {{answer: any, error: string, busy: boolean, fresh: boolean}} `fresh` says that the
  *   answer is to this request, and not to the one before
  */
 export function useAnswer(request, again) {
@@ -41,12 +41,11 @@ export function useAnswer(request, again) {
     const sent = now.wanted;
     if (!sent || now.ended) return;
     now.busy = true;
-    let found = { answer: /** @type {any} */ (null), error: "", status: 200 };
+    let found = { answer: /** @type {any} */ (null), error: "" };
     try {
       found.answer = await ask(sent);
     } catch (refused) {
-      const { message, status } = /** @type {Refused} */ (refused);
-      found = { answer: null, error: message, status };
+      found = { answer: null, error: /** @type {Refused} */ (refused).message };
     }
     now.busy = false;
     if (now.ended || !now.wanted) return;

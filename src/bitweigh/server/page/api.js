@@ -156,7 +156,7 @@ export function upload(path, file, progress) {
     // file is refused as well, for a reason that arrives; 415 says only that there is no file.
     request.onerror = () =>
       text("POST", path).catch((refused) =>
-        reject(refused.status === 415 ? new Refused(413, "The server did not take the whole file: it may be too large.") : refused));
+        reject(refused.status === 415 ? new Refused(413, "The server did not take the whole file: it may be too large, or have changed.") : refused));
     request.onload = () =>
       request.status < 300
         ? resolve(JSON.parse(request.responseText))

@@ -38,12 +38,14 @@ const KEY = /^[\x21-\x7e]+$/;
 
 const placeNow = () => {
   const place = placeOf(location.hash);
-  return VIEWS[place.view] ? place : { ...place, view: "search" };
+  return Object.hasOwn(VIEWS, place.view) ? place : { ...place, view: "search" };
 };
 
 /** @param {{wrong: boolean, done: () => void}} props */
 function KeyForm({ wrong, done }) {
   const [typed, setTyped] = useState("");
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => box.current?.focus(), []);
   return html`<form class="card key-form" onSubmit=${(event) => {
     event.preventDefault();
     key.set(typed.trim());
@@ -51,7 +53,7 @@ function KeyForm({ wrong, done }) {
   }}><h2>This server asks for a key</h2>
     <p>Its operator makes one with <code>bitweigh serve keys add</code>. This tab remembers yours until it is closed.</p>
     <${Problem} error=${wrong ? "The server does not know this key." : ""} />
-    <p class="row"><label class="grow">Key <input type="password" autocomplete="off" autofocus value=${typed}
+    <p class="row"><label class="grow">Key <input type="password" autocomplete="off" ref=${box} value=${typed}
       onInput=${(event) => setTyped(event.target.value)} /></label>
     <button class="main" disabled=${!KEY.test(typed.trim())}>Use it</button></p></form>`;
 }
@@ -147,14 +149,14 @@ function App() {
   useEffect(() => {
     document.title = `${at.typed && asks ? `${at.typed} · ` : ""}${title} · bitweigh`;
   }, [title, at.typed, asks]);
-  const shown = useRef(at.typed);
+  const shown = useRef(at);
   useEffect(() => {
-    if (shown.current === at.typed) return;
-    shown.current = at.typed;
+    if (shown.current === at) return;
     // The button that was pressed may be gone, and the keyboard's place with it.
-    if (document.activeElement === document.body) main.current?.focus();
-    scrollTo(0, 0);
-  }, [at.typed]);
+    if (document.activeElement === document.body) main.current?.focus({ preventScroll: true });
+    if (shown.current.typed !== at.typed) scrollTo(0, 0);
+    shown.current = at;
+  }, [at]);
 
   const listed = at.collection ? collections.find(({ name }) => name === at.collection) : collections[0];
   const place = { ...at, collection: at.collection || (listed?.name ?? ""), filter: listed?.cluster ? {} : at.filter };

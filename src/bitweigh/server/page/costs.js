@@ -64,8 +64,12 @@ export function sumOf(values) {
  */
 export const reweighed = (costs, weigh) =>
   costs.map((pair, bit) => {
+    const before = weightOf(pair);
+    const weight = weigh(before, bit);
+    // Adding may round.
+    if (weight === before) return pair;
     const low = leastOf(pair);
-    const high = low + weigh(weightOf(pair), bit);
+    const high = low + weight;
     return pair[0] <= pair[1] ? [low, high] : [high, low];
   });
 

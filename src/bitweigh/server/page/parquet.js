@@ -3,6 +3,7 @@
 // protocol, as far as that needs it.
 
 const MAX_FOOTER = 16 << 20;
+const MAX_NODES = 50_000;
 const STOP = 0;
 const [TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT] = [1, 2, 3, 7, 8, 9, 10, 11, 12];
 const MAX_DEPTH = 32;
@@ -148,6 +149,7 @@ export function schemaOf(footer) {
     else if (id !== 2 || type !== LIST) reader.skip(type);
     else {
       const [count] = reader.listHead();
+      if (count > MAX_NODES) throw new Error("its columns are too many");
       for (let left = count; left > 0; left--) schema.push(elementOf(reader));
     }
   });
@@ -163,8 +165,8 @@ export async function schemaOfFile(file) {
   const magic = new TextDecoder().decode(tail.subarray(4));
   if (tail.length < 8 || magic !== "PAR1") throw new Error(`${file.name} is not a parquet file.`);
   const length = new DataView(tail.buffer).getUint32(0, true);
-  if (length > MAX_FOOTER || length + 8 > file.size)
-    throw new Error(`${file.name} is damaged: its footer does not fit.`);
+  if (length + 8 > file.size) throw new Error(`${file.name} is damaged: its footer does not fit.`);
+  if (length > MAX_FOOTER) throw new Error(`${file.name} has a larger footer than this page reads.`);
   try {
     return schemaOf(new Uint8Array(await file.slice(-8 - length, -8).arrayBuffer()));
   } catch (error) {

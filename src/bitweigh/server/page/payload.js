@@ -77,6 +77,7 @@ const written = (value) =>
  */
 const canFilter = (name, value) =>
   (value === null || ["number", "boolean", "string"].includes(typeof value)) &&
+  (!Number.isInteger(value) || Number.isSafeInteger(value)) &&
   String(value).length <= LONGEST_FILTER &&
   name !== "" &&
   !GROUPS.includes(name) &&

@@ -82,7 +82,7 @@ function Items({ listed, place, again, more, choose }) {
     ${items && html`<ul class="hits">${items.map(
       (item) => html`<${Hit} key=${item.id} item=${item} more=${more} choose=${choose} />`,
     )}</ul>`}
-    ${items && next !== null && html`<p class="after"><button type="button" disabled=${busy}
-      onClick=${() => load(next, items)}>More items</button></p>`}
+    ${items && next !== null && html`<p class="after"><button type="button"
+      onClick=${() => busy || load(next, items)}>More items</button></p>`}
     <${Snippet} requests=${[first]} /></div>`;
 }

@@ -129,7 +129,10 @@ export function Health({ listed, again, looked }) {
         setState({ facts, about, routes, per_second: Number.isFinite(per_second) ? per_second : null, error: "" });
         looked();
       } catch (refused) {
-        if (!ended) setState((old) => ({ ...old, error: /** @type {Error} */ (refused).message }));
+        if (ended) return;
+        const { message, status } = /** @type {Refused} */ (refused);
+        setState((old) => ({ ...old, error: message }));
+        if (status === 404) looked();
       }
       if (!ended) timer = setTimeout(look, EVERY_MS);
     };

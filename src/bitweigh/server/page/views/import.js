@@ -15,6 +15,8 @@ import { Snippet } from "../snippet.js";
 
 const VALUES = ["vector", "code", "embedding", "embeddings", "emb", "values"];
 const POLL_MS = 250;
+// The file that is on its way; this view may be left meanwhile. `part` is -1 if there is none.
+const sending = { collection: "", part: -1, error: "", tell: (/** @type {Job | null} */ _) => {} };
 
 /**
  * Payloads are JSON, which has no bytes, and the request separates names by commas.
@@ -101,7 +103,7 @@ function Progress({ job, stop }) {
 /** @param {ViewProps} props */
 export function Import({ listed, again, go, looked }) {
   const [chosen, setChosen] = useState(/** @type {Chosen | null} */ (null));
-  const [sent, setSent] = useState(-1);
+  const [, redraw] = useState({});
   const [job, setJob] = useState(/** @type {Job | null} */ (null));
   const [error, setError] = useState("");
   const [over, setOver] = useState(false);
@@ -131,10 +133,20 @@ export function Import({ listed, again, go, looked }) {
       () => {},
     );
   }, []);
+  useEffect(() => {
+    sending.tell = (begun) => {
+      if (begun?.collection === listed.name) setJob(begun);
+      redraw({});
+    };
+    return () => {
+      sending.tell = () => {};
+    };
+  }, []);
   /** @param {File | undefined} file */
   const take = async (file) => {
     if (!file) return;
     setJob(null);
+    sending.error = "";
     try {
       setChosen(suggested(file, await schemaOfFile(file)));
       setError("");
@@ -144,33 +156,39 @@ export function Import({ listed, again, go, looked }) {
     }
   };
   const request = chosen && requestOf(listed.name, chosen);
+  const ready = chosen && (chosen.id || chosen.key) && chosen.value && sending.part < 0 && job?.state !== "running";
   const start = async () => {
-    if (!chosen || !request) return;
+    if (!chosen || !request || !ready) return;
     setError("");
-    setSent(0);
+    Object.assign(sending, { collection: listed.name, part: 0, error: "" });
+    redraw({});
+    let begun = null;
     try {
-      setJob(await upload(request.path, chosen.file, setSent));
+      begun = await upload(request.path, chosen.file, (part) => {
+        sending.part = part;
+        sending.tell(null);
+      });
     } catch (refused) {
-      setError(/** @type {Error} */ (refused).message);
+      sending.error = /** @type {Error} */ (refused).message;
     }
-    setSent(-1);
+    sending.part = -1;
+    sending.tell(begun);
   };
   if (listed.cluster)
     return html`<p class="empty">Clusters are read-only here; <code>bitweigh cluster update</code> changes them.</p>`;
-  const ready = chosen && (chosen.id || chosen.key) && chosen.value && sent < 0 && job?.state !== "running";
   return html`<div><label class=${`drop ${over ? "over" : ""}`}
       onDragOver=${(event) => { event.preventDefault(); setOver(true); }}
       onDragLeave=${() => setOver(false)}
       onDrop=${(event) => { event.preventDefault(); setOver(false); take(event.dataTransfer.files[0]); }}>
       <strong>Drop a parquet file here</strong>
       <span>or choose one. Its rows are written into <bdi>${listed.name}</bdi>; items with the same ids or keys are replaced.</span>
-      <input type="file" accept=".parquet" onChange=${(event) => take(event.target.files[0])} /></label>
-    <${Problem} error=${error} />
+      <input type="file" accept=".parquet" onClick=${(event) => (event.target.value = "")} onChange=${(event) => take(event.target.files[0])} /></label>
+    <${Problem} error=${error || (sending.collection === listed.name ? sending.error : "")} />
     ${chosen && html`<section class="card"><h2><bdi>${chosen.file.name}</bdi></h2>
       <p class="line">${size(chosen.file.size)}, ${counted(chosen.rows, "row")}, ${counted(chosen.columns.length, "column")}</p>
       <${Columns} chosen=${chosen} change=${setChosen} />
-      <button type="button" class="main" disabled=${!ready} onClick=${start}>Import ${counted(chosen.rows, "row")}</button>
-      ${sent >= 0 && html`<p class="line">sending, ${Math.round(100 * sent)} %</p>`}</section>`}
+      <button type="button" class="main" aria-disabled=${!ready} onClick=${start}>Import ${counted(chosen.rows, "row")}</button></section>`}
+    ${sending.part >= 0 && html`<p class="line">sending a file, ${Math.round(100 * sending.part)} %</p>`}
     ${job && html`<${Progress} job=${job}
       stop=${() => ask({ method: "DELETE", path: `/v1/jobs/${job.id}` }).then(setJob, (refused) => setError(refused.message))} />`}
     <${Snippet} requests=${[request]} />

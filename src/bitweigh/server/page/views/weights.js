@@ -178,13 +178,13 @@ export function Weights(props) {
   const found = useAnswer(request, again);
   const asked = useAnswer(query && costs ? costsRequest(props, costs) : null, again);
   const { answer } = found;
-  const hits = useMemo(() => (answer ? othersOf(props, answer.hits) : []), [answer]);
+  const hits = useMemo(() => (answer ? othersOf(props, answer.hits) : []), [answer, props.place.typed]);
   if (!query) return null;
   const before = asked.answer ? othersOf(props, asked.answer.hits).map((hit) => hit.id) : [];
   const changed = Object.values(factors).filter((factor) => factor !== 1).length;
   const muted = Object.values(factors).filter((factor) => factor === 0).length;
   const moved = hits.filter((hit, place) => before[place] !== hit.id).length;
-  return html`<div aria-busy=${first.busy}><${Problem} error=${first.error || found.error} />
+  return html`<div aria-busy=${first.busy}><${Problem} error=${first.error || found.error || asked.error} />
     ${!costs && html`<${Waiting} busy=${first.busy} rows=${2} />`}
     ${costs && html`<p class="line">Drag across the bars to draw other weights; click one to mute its bit.
         ${" "}By keyboard: ← → choose a bit, ↑ ↓ change it, M mutes it.</p>
@@ -197,7 +197,7 @@ export function Weights(props) {
           ${" "}<span class="quiet">${power === 0 ? "0: plain Hamming" : power === 1 ? "1: as asked" : power.toFixed(1)}</span></label>
         <span class="row">${order.length > SHOWN && html`<button type="button" onClick=${() => setAll(!all)}>
             ${all ? `The ${SHOWN} heaviest` : `All ${order.length} bits`}</button>`}
-          <button type="button" disabled=${!changed && power === 1} onClick=${reset}>Reset</button></span></div>`}
+          <button type="button" onClick=${reset}>Reset</button></span></div>`}
     ${answer && !hits.length && html`<p class="empty">There are no hits to rank.</p>`}
     ${hits.length > 0 && asked.answer && html`<p class="line" role="status">${moved} of ${hits.length} places changed ·
         ${" "}${counted(changed - muted, "bit")} changed, ${muted} muted · ranked in ${microseconds(answer.engine_us)}</p>

@@ -109,7 +109,7 @@ export function Why(props) {
   const [others, setOthers] = useState(/** @type {string[]} */ ([]));
   useEffect(() => setOthers([]), [JSON.stringify(query)]);
   const request = explainRequest(props, others.length ? { ids: others } : {});
-  const { answer, error, status, busy } = useAnswer(request, again);
+  const { answer, error, busy } = useAnswer(request, again);
   const explained = /** @type {Explained | null} */ (answer);
   const order = useMemo(() => (explained ? byWeight(explained.costs) : []), [explained]);
   const hits = explained?.hits ?? [];
@@ -121,7 +121,7 @@ export function Why(props) {
     again,
   ).answer;
   if (!query) return null;
-  if (error && others.length && status === 404)
+  if (error && others.length)
     return html`<${Problem} error=${error} />
       <button type="button" onClick=${() => setOthers(others.slice(0, -1))}>Back to the hits</button>`;
   if (!explained) return html`<${Problem} error=${error} /><${Waiting} busy=${busy} />`;
