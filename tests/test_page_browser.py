@@ -341,18 +341,23 @@ def test_a_slow_answer_does_not_take_the_place_of_the_newest(watched: Watched, u
     page = watched.page
     page.goto(f"{url}/#search?c=things")
     page.wait_for_selector("input[type=search]")
-    slow = [True]
+    first: list[Any] = []
 
     def answer(route: Any) -> None:
-        if slow.pop():
-            page.wait_for_timeout(500)
-        slow.append(False)
-        route.continue_()
+        if first:
+            route.continue_()
+        else:
+            first.append(route)
 
     page.route("**/search?ids=string", answer)
-    for query in ("#10", "#11", "#12"):
+    with page.expect_request("**/search?ids=string"):
+        page.fill("input[type=search]", "#10")
+        page.keyboard.press("Enter")
+    for query in ("#11", "#12"):
         page.fill("input[type=search]", query)
         page.keyboard.press("Enter")
+    page.wait_for_url("**#search*%2312*")
+    first[0].continue_()
     body = {"id": 12, "k": 10}
     hits = httpx.post(f"{url}/v1/collections/things/search", json=body).json()["hits"]
     page.locator(".hit .id").first.get_by_text(f"#{hits[0]['id']}", exact=True).wait_for()

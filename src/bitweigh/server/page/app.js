@@ -1,6 +1,6 @@
 // @ts-check
 // The frame of the page: which view, collection and query; the key; whether the server answers.
-import { html, render, useCallback, useEffect, useRef, useState } from "./vendor/standalone.module.js";
+import { html, render, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./vendor/standalone.module.js";
 import { addressOf, hitsOf, MAX_HITS, placeOf } from "./address.js";
 import { Problem, Waiting } from "./answer.js";
 import { answers, ask, key, listeners } from "./api.js";
@@ -62,8 +62,9 @@ function KeyForm({ wrong, done }) {
 function Box({ place, embedder, go, error }) {
   const [typed, setTyped] = useState(place.typed);
   const [k, setK] = useState(String(place.k));
-  useEffect(() => setTyped(place.typed), [place.typed]);
-  useEffect(() => setK(String(place.k)), [place.k]);
+  // At once, not after the next paint: what is typed in between would be lost.
+  useLayoutEffect(() => setTyped(place.typed), [place.typed]);
+  useLayoutEffect(() => setK(String(place.k)), [place.k]);
   return html`<form class="box" role="search" onSubmit=${(event) => {
     event.preventDefault();
     go({ typed, k: hitsOf(k) });
@@ -165,7 +166,11 @@ function App() {
     const next = addressOf({ ...place, ...change });
     // The same query once more: nothing moves, but it is asked again.
     if (next === addressOf(placeNow())) setAgain((count) => count + 1);
-    else location.hash = next;
+    else {
+      location.hash = next;
+      // The browser says so later; a box in which somebody goes on typing cannot wait.
+      setAt(placeNow());
+    }
   };
   const query = about && queryAndError(place.typed, about.embedder);
   const props = {
