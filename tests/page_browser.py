@@ -16,7 +16,7 @@ __all__ = ["VIEWS", "Watched", "launched"]
 VIEWS = ("search", "why", "weights", "how", "browse", "import", "health")
 # Where screenshots are kept, if somebody wants to look at them.
 _SHOTS = os.environ.get("BITWEIGH_SCREENSHOTS")
-# What Chromium would ask of its maker's hosts, and the sandbox that root cannot have.
+# No requests to Google's hosts, and no sandbox, which root cannot have.
 _ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
 
 

@@ -193,7 +193,7 @@ def test_keyboard_alone_searches_and_large_ids_are_not_rounded(watched: Watched,
     page.wait_for_selector(".hit")
     assert page.locator(".problem").count() == 0
     page.goto(f"{url}/#why?c=things&q=%230")
-    page.get_by_label("Why is this one not among them?").fill(f"#{BIG}")
+    page.get_by_label("Why is this item not a hit?").fill(f"#{BIG}")
     page.keyboard.press("Enter")
     page.get_by_text(f"#{BIG}", exact=True).wait_for()
     page.get_by_text("not among the 10").wait_for()
@@ -261,13 +261,13 @@ def test_a_filtered_out_item_and_a_hit_are_told_apart_from_those_too_far(
     hits = httpx.post(f"{url}/v1/collections/things/search", json=query).json()["hits"]
     nearest = next(hit["id"] for hit in hits if hit["payload"].get("lang") == "de")
     first = next(hit["id"] for hit in hits if hit["payload"].get("lang") == "fr")
-    box = page.get_by_label("Why is this one not among them?")
+    box = page.get_by_label("Why is this item not a hit?")
     box.fill(f"00{nearest}")
     page.keyboard.press("Enter")
     page.get_by_text("left out by the filter").wait_for()
     box.fill(str(first))
     page.keyboard.press("Enter")
-    page.get_by_text("it is hit 1", exact=True).wait_for()
+    page.get_by_text("it is a hit, rank 1", exact=True).wait_for()
     page.fill("input[type=search]", "#12")
     page.get_by_role("button", name="Search").click()
     page.get_by_text("left out by the filter").wait_for(state="detached")
@@ -288,8 +288,9 @@ def test_plain_hamming_stands_beside_the_weighted_hits(watched: Watched, url: st
     assert ids == [f"#{hit['id']}" for hit in hits]
     shared = set(ids) & set(weighted)
     assert 0 < len(shared) < 10
-    assert page.get_by_text("not among plain hits").count() == 10 - len(shared)
-    assert page.get_by_text("not among weighted hits").count() == 10 - len(shared)
+    for side in ("first", "last"):
+        section = page.locator(f".beside section:{side}-child")
+        assert section.get_by_text("only here").count() == 10 - len(shared)
     page.locator(".beside section:nth-child(2) .strip").nth(9).wait_for()
     watched.check(url, "plain")
 

@@ -247,7 +247,7 @@ def test_an_import_that_a_restart_has_ended_is_said_to_have_failed(
     watched = Watched(browser)
     page = watched.page
     try:
-        # The server answers as if it were still at it, and then is another one.
+        # As from a server that was restarted and does not know the job.
         page.route("**/v1/jobs/*", lambda route: route.fulfill(status=404, body="{}"))
         page.goto(f"{address}/#import?c=new")
         file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}

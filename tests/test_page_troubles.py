@@ -39,7 +39,7 @@ def page(browser: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("id_", ["12345", "9" * 22])
 def test_after_an_id_that_is_not_there_the_hits_come_back(page: Any, url: str, id_: str) -> None:
     page.goto(f"{url}/#why?c=things&q=%230")
-    page.get_by_label("Why is this one not among them?").fill(id_)
+    page.get_by_label("Why is this item not a hit?").fill(id_)
     page.keyboard.press("Enter")
     page.locator(".problem").wait_for()
     page.get_by_role("button", name="Back to the hits").click()
@@ -131,15 +131,15 @@ def test_a_file_that_is_refused_while_another_view_is_open_is_said_later(
     page.get_by_role("button", name="Import 50 rows").click()
     page.get_by_text("sending a file").wait_for()
     page.get_by_role("link", name="Browse").click()
-    page.get_by_text("There are no items yet").wait_for()
-    page.get_by_role("link", name="Import").click()
+    page.get_by_text("This collection has no items yet").wait_for()
+    page.get_by_role("link", name="Import", exact=True).click()
     page.get_by_text("sending a file").wait_for()
     page.set_input_files("input[type=file]", file)
     assert not page.get_by_role("button", name="Import 50 rows").is_enabled()
     page.get_by_role("link", name="Browse").click()
-    page.get_by_text("There are no items yet").wait_for()
+    page.get_by_text("This collection has no items yet").wait_for()
     held[0].fulfill(**PROBLEM)
-    page.get_by_role("link", name="Import").click()
+    page.get_by_role("link", name="Import", exact=True).click()
     page.locator(".problem", has_text="too many requests").wait_for()
     assert len(held) == 1
 

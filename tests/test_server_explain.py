@@ -1,4 +1,4 @@
-"""What a search does and what bits pay, as the server explains it: of the search that was asked."""
+"""The server's explanations: what the search that was asked for does, and what bits pay."""
 
 from __future__ import annotations
 

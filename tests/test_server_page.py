@@ -68,7 +68,7 @@ def test_the_page_needs_no_key_but_data_do(tmp_path: Path) -> None:
 
 def test_the_page_is_small() -> None:
     # A browser loads everything but the licences; tests/test_page_browser.py counts what it loads.
-    loaded = [path for path in page_routes().values() if path.suffix != ".txt"]
+    loaded = {path for path in page_routes().values() if path.suffix != ".txt"}
     assert sum(path.stat().st_size for path in loaded) <= MAX_BYTES
 
 

@@ -104,7 +104,7 @@ def main() -> int:
                 color_scheme=picture.scheme,
                 reduced_motion="reduce",
             )
-            # Once to be warm, so that the times on the picture are those of every other search.
+            # The first visit warms up, so that the picture has the times of a usual search.
             for _ in range(2):
                 page.goto("about:blank")
                 page.goto(f"{url}/#{picture.view}?{urlencode({'c': 'documents', 'q': QUERY})}")

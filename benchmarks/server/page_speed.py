@@ -47,7 +47,7 @@ class PageTimes(NamedTuple):
     """Of one visit, in milliseconds."""
 
     ready: float
-    """From the begin of the navigation until there is a box to type in."""
+    """From the start of the navigation until there is a box to type in."""
     hits: float
     """From Enter until hits are shown."""
     bits: float
@@ -56,7 +56,7 @@ class PageTimes(NamedTuple):
 
 @contextmanager
 def serving_codes(folder: Path, rows: int) -> Iterator[str]:
-    """A server with so many codes of 64 bits in clusters, with payloads; gives its address."""
+    """A server with `rows` clustered codes of 64 bits, with payloads; gives its address."""
     rng = np.random.default_rng(0)
     centres = rng.integers(0, 2, (max(1, rows // 50), N_BITS), dtype=np.uint8)
     server = ServerProcess(folder / "data", folder / "log")
@@ -78,7 +78,7 @@ def serving_codes(folder: Path, rows: int) -> Iterator[str]:
 def times_of_page(
     url: str, collection: str, queries: list[str], visits: int
 ) -> Iterator[PageTimes]:
-    """Visit the page so often, each time with an empty cache, and search once."""
+    """Visit the page `visits` times with an empty cache, and search once on each visit."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium")

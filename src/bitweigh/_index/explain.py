@@ -129,7 +129,7 @@ def explanation_of(
     found: SearchResult,
     pages: _core.PageCounter,
 ) -> Explanation:
-    """The explanation of one query's search of a state, with stats."""
+    """The explanation of one query's search of a state; `found` must have its stats."""
     stats = found.stats
     assert stats is not None
     counters = {name: int(count) for name, count in stats._asdict().items()}

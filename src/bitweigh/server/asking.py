@@ -97,7 +97,7 @@ class Found(NamedTuple):
     rows: int = 0
     """Rows whose codes were looked at, of all queries that were answered together."""
     plan: str = ""
-    """ "scan", "probe", "shards", or "" if vectors ranked again, where nobody counts."""
+    """ "scan", "probe", "shards", or "" after ranking by vectors, which is not counted."""
     missing: tuple[Missing, ...] = ()
     """Shards of a cluster that were left out."""
 
@@ -346,7 +346,7 @@ def _search_alike(
 
 
 def _either(probed: Iterable[bool | None]) -> bool | None:
-    """Whether any of them used bands; None if nobody knows of any."""
+    """Whether any of them used bands; None if that is known of none."""
     known = [one for one in probed if one is not None]
     return any(known) if known else None
 

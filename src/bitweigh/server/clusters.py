@@ -341,7 +341,7 @@ def _costs_of(shards: AnyShards, contents: Contents, query: Prepared) -> NDArray
 
 
 def _rows_of(shards: AnyShards, contents: Contents) -> Any:  # noqa: ANN401
-    """The rows as what their kind is in one process."""
+    """The shards as the index of their kind: of codes, embeddings or vectors."""
     kind = contents.definition.kind
     return shards if kind == "codes" else getattr(shards, kind)
 

@@ -35,9 +35,9 @@ class Answer(NamedTuple):
     distances: NDArray[np.float64]
     ids: Ids
     rows: int = 0
-    """Rows whose codes were looked at; 0 if vectors ranked again, where nobody counts."""
+    """Rows whose codes were looked at; 0 after ranking by vectors, which does not count them."""
     probed: bool | None = None
-    """Whether bands were used; None where nobody counts."""
+    """Whether bands were used; None if that is not counted."""
 
 
 class CodesOf(Protocol):
@@ -204,7 +204,7 @@ class Contents(ABC):
         id_: int,  # noqa: ARG002
         code: Codes,
     ) -> NDArray[Any]:
-        """The costs of an item whose weights nobody gives: 1 for each bit that differs."""
+        """The costs for an item without given weights: 1 for each bit that differs."""
         return costs_of_code(code, None, codes.n_bits, codes.bitorder)
 
     def add(self, index: AnyIndex, values: Sequence[bytes], ids: Sequence[int]) -> None:

@@ -23,7 +23,7 @@ __all__ = ["AskedWhy", "bits_of", "explained", "found_hits"]
 
 # Rows up to which all distances are computed for a histogram.
 _MAX_HISTOGRAM_ROWS = 5_000_000
-# Below it doubles have halves.
+# Doubles below it can hold halves.
 _HALVES_END = 2.0**51
 
 
@@ -94,7 +94,7 @@ def bits_of(codes: CodesOf, costs: NDArray[Any], ids: Sequence[int]) -> dict[str
 def _histogram(
     codes: Index, costs: NDArray[Any], allowed: Filter | None, asked: AskedWhy
 ) -> dict[str, Any] | None:
-    """How many items are how far away; None if nobody asks, or there are none or too many."""
+    """How many items are at which distances; None if not asked for, or for no or too many items."""
     if not asked.bins or len(codes) > _MAX_HISTOGRAM_ROWS:
         return None
     timeout = time_left(asked.deadline)
@@ -112,9 +112,9 @@ def _histogram(
 
 
 def _bins_of(distances: NDArray[np.float64], bins: int) -> tuple[int, tuple[float, float]]:
-    """At most so many bins, as wide as each other, and where the first begins and the last ends.
+    """How many bins of equal width, at most `bins`; where the first begins and the last ends.
 
-    If distances are whole, each bin has equally many of the whole numbers.
+    If all distances are whole, each bin spans the same number of whole numbers.
     """
     low, high = float(distances.min()), float(distances.max())
     most = max(abs(low), abs(high))
@@ -122,7 +122,7 @@ def _bins_of(distances: NDArray[np.float64], bins: int) -> tuple[int, tuple[floa
         step = math.ceil((high - low + 1) / bins)
         bins = math.ceil((high - low + 1) / step)
         return bins, (low - 0.5, low - 0.5 + bins * step)
-    # Edges that lie closer than doubles do would be none.
+    # Edges closer to each other than adjacent doubles would coincide.
     finest = 4 * bins * float(np.spacing(most))
     pad = 0.0 if high - low > finest else max(0.5, finest)
     return bins, (low - pad, high + pad)

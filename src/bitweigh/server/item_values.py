@@ -50,7 +50,7 @@ def as_vector(given: object, dim: int, where: str) -> NDArray[np.float32]:
 
 
 def as_vectors(rows: NDArray[Any], dim: int) -> NDArray[np.float32] | None:
-    """As `_vector`, of many rows at once; None if some row is wrong."""
+    """As `as_vector`, for many rows at once; None if some row is wrong."""
     if rows.shape[1] != dim:
         return None
     with np.errstate(over="ignore"):

@@ -229,7 +229,7 @@ class VectorContents(Contents):
         return numbers.tobytes()
 
     def values_of_array(self, rows: NDArray[Any], *, is_code: bool) -> Codes | None:  # noqa: ARG002
-        """Vectors; bytes are numbers like others."""
+        """Vectors; an array of bytes holds numbers like any other."""
         numbers = as_vectors(rows, self._dim())
         if numbers is None:
             return None

@@ -44,7 +44,7 @@ def page_routes() -> dict[str, Path]:
 
 @functools.cache
 def _preloaded() -> bytes:
-    """Names all modules, so that a browser asks for them at once and not as each imports others."""
+    """Names all modules, so that a browser loads them at once and not one import after another."""
     modules = [path for path, file in page_routes().items() if file.suffix == ".js"]
     own = [path for path in modules if not path.endswith(".iife.min.js")]
     return ", ".join(f"<{path}>; rel=modulepreload" for path in own).encode()

@@ -78,7 +78,7 @@ class ExplainRequest(_Search, kw_only=True):
     ids: list[int | str] | None = None
     """Items to explain beside the hits."""
     bins: int = 64
-    """Of the histogram of all distances, at most; 0 for none."""
+    """Max number of bins in the histogram of all distances; 0 for no histogram."""
 
 
 class ItemIn(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

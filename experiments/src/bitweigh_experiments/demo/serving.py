@@ -63,7 +63,7 @@ def fill(folder: Path, documents: Documents, texts: list[str], model: Model, n_b
             kind="vectors",
             n_bits=n_bits,
             dim=model.embed(["one"]).shape[1],
-            # To all of them, and not to the first thousand.
+            # Fit to all documents, and not only to the first thousand.
             fit_after=max(2, len(texts)),
         )
         collection, _ = store.create(NAME, definition)

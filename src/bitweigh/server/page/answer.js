@@ -6,9 +6,9 @@ import { ask } from "./api.js";
 const NOTHING = { answer: /** @type {any} */ (null), error: "", busy: false, asked: /** @type {string | null} */ (null) };
 
 /**
- * The answer to a request, asked again when the request or `again` changes. The answer before
- * stays until the new one is there. One request is under way at a time: while somebody drags a bar,
- * answers come as fast as the server gives them, and the last one always comes.
+ * The answer to a request, asked again when the request or `again` changes. The previous answer
+ * stays until the new one arrives. Only one request is under way at a time: while a bar is dragged,
+ * answers come as fast as the server gives them, and the newest request is always answered.
  * @param {Asked | null} request
  * @param {unknown} again
  * @returns {{answer: any, error: string, busy: boolean, fresh: boolean}} `fresh` says that the

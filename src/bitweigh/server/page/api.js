@@ -66,7 +66,7 @@ function refusal(status, text) {
   try {
     detail = JSON.parse(text).detail ?? detail;
   } catch {
-    // A proxy in between may answer something else than JSON.
+    // A proxy in between may answer something other than JSON.
   }
   const error = new Refused(status, detail || `status ${status}`);
   if (status === 401) listeners.refused(error);
@@ -74,7 +74,7 @@ function refusal(status, text) {
 }
 
 function unreachable() {
-  const error = new Refused(0, "The server does not answer.");
+  const error = new Refused(0, "The server is not responding.");
   listeners.refused(error);
   return error;
 }
@@ -99,7 +99,7 @@ async function text(method, path, body) {
   } catch {
     throw unreachable();
   }
-  // A proxy says so of a server that is gone.
+  // A proxy answers 502 if it cannot reach the server.
   if (response.status === 502) throw unreachable();
   if (!response.ok) throw refusal(response.status, content);
   return content;
@@ -152,8 +152,9 @@ export function upload(path, file, progress) {
     for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
     request.setRequestHeader("content-type", "application/vnd.apache.parquet");
     request.upload.onprogress = (event) => progress(event.loaded / Math.max(1, event.total));
-    // The server closed the connection while the file was on its way. The same request without the
-    // file is refused as well, for a reason that arrives; 415 says only that there is no file.
+    // The server closed the connection while the file was being sent. Sent again without the file,
+    // the request is refused for the same reason, which then arrives; 415 means only that the file
+    // is missing.
     request.onerror = () =>
       text("POST", path).catch((refused) =>
         reject(refused.status === 415 ? new Refused(413, "The server did not take the whole file: it may be too large, or have changed.") : refused));

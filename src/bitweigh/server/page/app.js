@@ -17,12 +17,7 @@ import { Search } from "./views/search.js";
 import { Weights } from "./views/weights.js";
 import { Why } from "./views/why.js";
 
-/**
- * @typedef {{embedder: boolean} & Record<string, unknown>} About
- * @typedef {{title: string, view: any, asks?: boolean, filters?: boolean}} View
- */
-
-/** @type {Record<string, View>} */
+/** @type {Record<string, {title: string, view: any, asks?: boolean, filters?: boolean}>} */
 const VIEWS = {
   search: { title: "Search", view: Search, asks: true, filters: true },
   why: { title: "Why", view: Why, asks: true, filters: true },
@@ -62,7 +57,7 @@ function KeyForm({ wrong, done }) {
 function Box({ place, embedder, go, error }) {
   const [typed, setTyped] = useState(place.typed);
   const [k, setK] = useState(String(place.k));
-  // At once, not after the next paint: what is typed in between would be lost.
+  // Before the next paint: an effect after it would overwrite what was typed in between.
   useLayoutEffect(() => setTyped(place.typed), [place.typed]);
   useLayoutEffect(() => setK(String(place.k)), [place.k]);
   return html`<form class="box" role="search" onSubmit=${(event) => {
@@ -109,7 +104,7 @@ function useServer(again) {
       setServer({ about, collections, error: "" });
     } catch (refused) {
       const { status, message } = /** @type {Refused} */ (refused);
-      // Of a missing key and a server that is gone others tell.
+      // A missing key and an unreachable server are reported elsewhere.
       setServer((old) => ({ ...old, error: status === 401 || status === 0 ? "" : message }));
     }
   }, []);
@@ -164,11 +159,11 @@ function App() {
   /** @param {Partial<Place>} change */
   const go = (change) => {
     const next = addressOf({ ...place, ...change });
-    // The same query once more: nothing moves, but it is asked again.
+    // The same query again: the address stays as it is, but the server is asked again.
     if (next === addressOf(placeNow())) setAgain((count) => count + 1);
     else {
       location.hash = next;
-      // The browser says so later; a box in which somebody goes on typing cannot wait.
+      // `hashchange` comes later, and would overwrite what is typed into the box meanwhile.
       setAt(placeNow());
     }
   };
@@ -185,10 +180,11 @@ function App() {
   return html`<a class="skip" href="#main" onClick=${(event) => {
       event.preventDefault();
       main.current?.focus();
-    }}>To the content</a>
+    }}>Skip to the content</a>
     <${Header} place=${place} collections=${collections} go=${go} />
     <main id="main" ref=${main} tabindex="-1">
-      <div role="status">${gone && html`<p class="problem">The server does not answer. This page tries again until it does.</p>`}</div>
+      <div role="status">${gone && html`<p class="problem">The server is not responding.
+        ${" "}This page tries again until it responds.</p>`}</div>
       ${needsKey && html`<${KeyForm} wrong=${key.get() !== ""} done=${() => {
         setNeedsKey(false);
         setAgain(again + 1);

@@ -32,7 +32,7 @@ export const byWeight = (costs) =>
 export const extraOf = (item, costs, bit) => item.pays[bit] - leastOf(costs[bit]);
 
 /**
- * The bits of an item that pay, dearest first.
+ * The bits of an item that pay, most expensive first.
  * @param {Bits} item
  * @param {Costs} costs
  */
@@ -66,7 +66,7 @@ export const reweighed = (costs, weigh) =>
   costs.map((pair, bit) => {
     const before = weightOf(pair);
     const weight = weigh(before, bit);
-    // Adding may round.
+    // Adding could round: a pair whose weight stays is kept as it is.
     if (weight === before) return pair;
     const low = leastOf(pair);
     const high = low + weight;

@@ -16,7 +16,7 @@ export const number = (value) =>
   Number.isInteger(value) ? value.toLocaleString("en") : String(Number(value.toPrecision(4)));
 
 /**
- * A distance; those below each other have as many digits behind the point.
+ * A distance; distances of similar size have the same number of decimals, so that a list aligns.
  * @param {number} value
  */
 export function distance(value) {

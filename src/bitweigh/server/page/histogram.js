@@ -60,7 +60,7 @@ function optionsOf({ counts, edges, kth, log, width }) {
     ticks.map((tick) => (log && Math.log10(tick) % 1 !== 0 ? null : tick));
   const first = edges[0];
   const last = edges[edges.length - 1];
-  // Edges lie between whole distances, where all are whole; then no others are marked.
+  // If all distances are whole, edges lie halfway between them, and only whole numbers are marked.
   const steps = Math.abs(first % 1) === 0.5 ? WHOLE_STEPS : undefined;
   return {
     width,
@@ -101,7 +101,7 @@ function optionsOf({ counts, edges, kth, log, width }) {
 /** @param {{counts: number[], edges: number[], min: number, max: number, kth: number}} props */
 export function Histogram({ counts, edges, min, max, kth }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
-  // Hits are few beside all items: without a logarithm nothing is to be seen of them.
+  // Hits are few among all items: on a linear scale they would be invisible.
   const [log, setLog] = useState(true);
   const all = counts.reduce((sum, count) => sum + count, 0);
   useEffect(() => {

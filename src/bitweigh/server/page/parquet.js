@@ -149,7 +149,7 @@ export function schemaOf(footer) {
     else if (id !== 2 || type !== LIST) reader.skip(type);
     else {
       const [count] = reader.listHead();
-      if (count > MAX_NODES) throw new Error("its columns are too many");
+      if (count > MAX_NODES) throw new Error("it has too many columns");
       for (let left = count; left > 0; left--) schema.push(elementOf(reader));
     }
   });

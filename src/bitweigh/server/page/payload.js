@@ -114,7 +114,8 @@ function Value({ name, value, choose }) {
 }
 
 /**
- * The fields of a payload, without a title that is shown above and is no short value to filter by.
+ * The fields of a payload. The one shown above as the title is left out, unless it is short and not
+ * in TITLES: then it may be a value to filter by.
  * @param {{payload?: Fields, without: string | null, choose?: Choose}} props
  */
 export function Payload({ payload, without, choose }) {

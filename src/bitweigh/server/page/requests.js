@@ -39,8 +39,8 @@ export const explainRequest = (props, more = {}) =>
   };
 
 /**
- * The same search with costs of one's own. An item that is asked for by its id is no hit of its
- * own; by costs it is one, so one more is asked for, and `othersOf` leaves it out.
+ * The same search with other costs. A search by id leaves out its own item, and a search by costs
+ * does not: it asks for one more hit, and `othersOf` leaves the item out.
  * @param {ViewProps} props
  * @param {Costs} costs
  * @returns {Asked}

@@ -36,11 +36,11 @@ function pathsOf(item, costs, shown) {
  */
 function inWords(id, item, costs) {
   const paying = payingBits(item, costs);
-  const dearest = paying
+  const highest = paying
     .slice(0, 3)
     .map((bit) => `bit ${bit} pays ${number(extraOf(item, costs, bit))}`);
   const differs = `#${id} differs from the query in ${paying.length} of ${costs.length} bits`;
-  return dearest.length ? `${differs}; the dearest: ${dearest.join(", ")}` : differs;
+  return highest.length ? `${differs}; the most expensive: ${highest.join(", ")}` : differs;
 }
 
 /**
@@ -77,6 +77,6 @@ export function Strip({ id, item, costs, order, low }) {
  * @param {{costs: Costs}} props
  */
 export const Legend = ({ costs }) => html`${costs.some((pair) => weightOf(pair) !== weightOf(costs[0]))
-    ? "Bits from heavy to light, as high as they weigh" : "All bits weigh the same here"}:
+    ? "Bits from heavy to light, as tall as their weights" : "All bits weigh the same here"}:
   ${" "}<span class="swatch pays"></span> differs from the query and pays,
   ${" "}<span class="swatch free"></span> agrees and is free.`;

@@ -17,7 +17,7 @@ type Listed = { name: string; kind: string; items: number; seq: number; cluster:
 type Fields = Record<string, unknown>;
 type Item = { id: string; key?: string; payload?: Fields };
 type Hit = Item & { distance: number };
-/** An item on the page, which is a hit if it has a distance. */
+/** An item on the page, with its distance if that is known. */
 type Shown = Item & { distance?: number };
 type Found = {
   hits: Hit[]; exact: boolean; complete: boolean; took_us: number; engine_us: number; plan?: string;
@@ -36,6 +36,19 @@ type Job = {
   id: string; collection: string; state: string; rows: number; done: number; written: number;
   failed: number; errors: Record<string, unknown>[]; detail: string; seconds: number;
 };
+/** What the server says of itself. */
+type About = { embedder: boolean } & Record<string, unknown>;
+/** What a search knows of a segment. */
+type Segment = {
+  rows: number; removed_rows: number; bands: number; wanted_bands: number; band_bits: number;
+  covered_bits: number; decision: string; layout: string;
+};
+type Shard = { shard: number; rows: number; bytes: number };
+/** Shards that the same processes hold. */
+type Group = { shards: number[]; holders: string[]; suspects: string[] };
+type ClusterState = {
+  version: number; rows: number; url: string | null; shards: Shard[]; groups?: Group[];
+} & Record<string, any>;
 /** A column of a parquet file. */
 type Column = { name: string; type: string };
 /** Requests by route; p99 in seconds. */

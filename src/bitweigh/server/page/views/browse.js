@@ -3,6 +3,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/standalone.module.js";
 import { Problem, Waiting } from "../answer.js";
 import { ask, ofCollection } from "../api.js";
+import { NoItems } from "../begin.js";
 import { counted } from "../format.js";
 import { Hit } from "../hit.js";
 import { Snippet } from "../snippet.js";
@@ -22,7 +23,7 @@ function pageOf(name, filter, after) {
 }
 
 /**
- * The id before one, which a page comes after; null where there is none.
+ * The id before the one that was typed, since a page begins after an id; null if there is none.
  * @param {string} typed
  */
 const before = (typed) => {
@@ -77,8 +78,10 @@ function Items({ listed, place, again, more, choose }) {
         <button type="submit">Go</button></form></div>`}
     <${Problem} error=${error} />
     ${!items && !error && html`<${Waiting} busy=${busy} />`}
-    ${items && !error && !items.length && html`<p class="empty" role="status">${filtered
-      ? `No item${start !== null ? " from this id on" : ""} has these values.` : start !== null ? "There are no items from this id on." : "There are no items yet."}</p>`}
+    ${items && !error && !items.length && (filtered || start !== null
+      ? html`<p class="empty" role="status">${filtered
+          ? `No item${start !== null ? " from this id on" : ""} has these values.` : "There are no items from this id on."}</p>`
+      : html`<${NoItems} place=${place} />`)}
     ${items && html`<ul class="hits">${items.map(
       (item) => html`<${Hit} key=${item.id} item=${item} more=${more} choose=${choose} />`,
     )}</ul>`}

@@ -8,12 +8,6 @@ import { counted, duration, microseconds, number, percent, size } from "../forma
 import { routesOf } from "../metrics.js";
 import { Snippet } from "../snippet.js";
 
-/**
- * @typedef {{shard: number, rows: number, bytes: number}} Shard
- * @typedef {{shards: number[], holders: string[], suspects: string[]}} Group
- * @typedef {{version: number, rows: number, url: string | null, shards: Shard[], groups?: Group[]} & Record<string, any>} ClusterState
- */
-
 const EVERY_MS = 2000;
 
 /** @param {{memory: Record<string, number>}} props */
@@ -37,7 +31,7 @@ const p99Of = ({ count, p99 }) => (!count ? "–" : Number.isNaN(p99) ? "–" : 
  */
 function Path({ route }) {
   const [before, after] = route.split("/v1/collections/{c}");
-  if (after === undefined) return html`<code>${route}</code>`;
+  if (after === undefined) return html`<code>${route.split("/").map((part, at) => (at ? html`/<wbr />${part}` : part))}</code>`;
   return html`<code>${before}<span class="on-wide">{collection}</span><span class="on-narrow">…</span>${after}</code>`;
 }
 
@@ -80,7 +74,7 @@ function Cluster({ state }) {
     })}</tr>`)}</tbody></table></div>
     ${groups && html`<${Facts} facts=${[
       ["waiting", number(state.queued)], ["answered", number(state.answered)], ["batches", number(state.batches)],
-      ["asked twice", number(state.hedges)], ["asked again", number(state.failovers)], ["second rounds", number(state.second_rounds)],
+      ["hedges", number(state.hedges)], ["failovers", number(state.failovers)], ["second rounds", number(state.second_rounds)],
     ]} />`}</section>`;
 }
 

@@ -8,11 +8,6 @@ import { Histogram } from "../histogram.js";
 import { explainRequest, searchRequest } from "../requests.js";
 import { Snippet } from "../snippet.js";
 
-/**
- * @typedef {{rows: number, removed_rows: number, bands: number, wanted_bands: number, band_bits: number,
- *   covered_bits: number, decision: string, layout: string}} Segment
- */
-
 const BINS = 60;
 const BLOCK_ROWS = 32;
 
@@ -45,7 +40,7 @@ function rowsOf({ counters }, rows, hits) {
   const text = (count) => (rows ? `${number(count)} (${percent(count / rows)})` : number(count));
   return [
     { name: "items", amount: rows, text: number(rows), kind: "soft" },
-    { name: "looked at, roughly", amount: looked, text: text(looked) },
+    { name: "looked at", amount: looked, text: text(looked) },
     { name: "scored exactly", amount: scored, text: text(scored) },
     { name: "hits", amount: hits, text: number(hits), kind: "pays" },
   ];
@@ -59,10 +54,10 @@ function rowsOf({ counters }, rows, hits) {
 const factsOf = ({ counters, pages, pages_from_disk }) => [
   .../** @type {[string, string][]} */ (counters.probes ? [
     ["probes", number(counters.probes)],
-    ["of them empty", number(counters.empty_probes ?? 0)],
+    ["empty probes", number(counters.empty_probes ?? 0)],
     ["blocks probed", number(counters.blocks_probed ?? 0)],
     ["rounds", number(counters.rounds ?? 0)],
-    ["met twice", number(counters.duplicates ?? 0)],
+    ["duplicates", number(counters.duplicates ?? 0)],
   ] : []),
   ["pages of 4 KiB", `${number(pages ?? 0)}, ${number(pages_from_disk ?? 0)} from disk`],
 ];
@@ -80,7 +75,8 @@ function earned({ searches, searches_by_bands, segments, predicted_us, scan_us }
 function Segments({ segments }) {
   if (!segments.length) return null;
   return html`<div class="wide" tabindex="0" role="region" aria-label="segments"><table><thead><tr>
-      <th class="num">rows</th><th class="num">removed</th><th>bands</th><th>rows are</th><th>why</th></tr></thead>
+      <th class="num">rows</th><th class="num">removed</th><th>bands</th><th>layout</th>
+      <th>why these bands</th></tr></thead>
     <tbody>${segments.map(
       (one) => html`<tr><td class="num">${number(one.rows)}</td><td class="num">${number(one.removed_rows)}</td>
         <td>${one.bands ? `${one.bands} of up to ${one.band_bits} bits` : "none"}</td><td>${one.layout}</td>
@@ -93,7 +89,7 @@ export function How(props) {
   const { query, listed, again } = props;
   const request = explainRequest(props, { bins: BINS });
   const { answer, error, busy, fresh } = useAnswer(request, again);
-  // After explain, which computes all distances, so that it does not wait for that.
+  // Only after explain, which computes all distances: its time would otherwise include waiting for that.
   const search = useAnswer(fresh ? searchRequest(props) : null, again);
   if (!query) return null;
   if (!answer) return html`<${Problem} error=${error} /><${Waiting} busy=${busy} />`;
@@ -110,7 +106,7 @@ export function How(props) {
     <p><span class="badge">${plan.plan}</span> ${plan.reason}</p>
     ${counters && html`<div class="pairs"><section class="card"><h3>Time</h3>
         <${Amounts} label="times" amounts=${timesOf(plan)} />
-        ${search.answer && html`<p class="line">A search over HTTP takes the server ${microseconds(search.answer.took_us)} in all.</p>`}</section>
+        ${search.answer && html`<p class="line">Over HTTP, the server took ${microseconds(search.answer.took_us)} in total.</p>`}</section>
       <section class="card"><h3>Items</h3><${Amounts} label="items" amounts=${rowsOf(plan, rows, hits.length)} /></section></div>
     <${Facts} facts=${factsOf(plan)} />
     <h2>Bands</h2><p>${earned(plan)}</p><${Segments} segments=${segments} />`}

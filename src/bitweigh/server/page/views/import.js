@@ -116,7 +116,7 @@ export function Import({ listed, again, go, looked }) {
     const timer = setTimeout(
       () =>
         ask({ method: "GET", path: `/v1/jobs/${job.id}` }).then(setJob, ({ status, message }) =>
-          // A server that was started anew does not know the job; otherwise it is asked again.
+          // A restarted server does not know the job; after any other error it is asked again.
           setJob(status === 404 ? { ...job, state: "failed", detail: message } : { ...job }),
         ),
       POLL_MS,
@@ -181,7 +181,7 @@ export function Import({ listed, again, go, looked }) {
       onDragLeave=${() => setOver(false)}
       onDrop=${(event) => { event.preventDefault(); setOver(false); take(event.dataTransfer.files[0]); }}>
       <strong>Drop a parquet file here</strong>
-      <span>or choose one. Its rows are written into <bdi>${listed.name}</bdi>; items with the same ids or keys are replaced.</span>
+      <span>or choose one. Its rows are written into <b><bdi>${listed.name}</bdi></b>; items with the same ids or keys are replaced.</span>
       <input type="file" accept=".parquet" onClick=${(event) => (event.target.value = "")} onChange=${(event) => take(event.target.files[0])} /></label>
     <${Problem} error=${error || (sending.collection === listed.name ? sending.error : "")} />
     ${chosen && html`<section class="card"><h2><bdi>${chosen.file.name}</bdi></h2>

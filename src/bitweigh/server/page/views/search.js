@@ -37,7 +37,7 @@ function markOf(ranks, id, other) {
   if (!ranks) return null;
   const rank = ranks.get(id);
   return rank === undefined
-    ? html`<span class="mark alone">not among ${other} hits</span>`
+    ? html`<span class="mark alone">only here</span>`
     : html`<span class="mark">${other} rank ${rank}</span>`;
 }
 

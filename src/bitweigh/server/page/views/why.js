@@ -23,14 +23,14 @@ function Paying({ item, costs }) {
   const all = costs.reduce((sum, pair) => sum + weightOf(pair), 0);
   return html`<details class="paying" onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary>${paying.length} of ${counted(costs.length, "bit")} ${paying.length === 1 ? "pays" : "pay"} ${number(paid)}${all > 0
-      ? `, ${percent(paid / all)} of all weight` : ""}</summary>
+      ? `, ${percent(paid / all)} of the total weight` : ""}</summary>
     ${open && html`<div class="wide" tabindex="0" role="region" aria-label="bits that pay"><table>
       <thead><tr><th>bit</th><th class="num">weight</th><th class="num">query</th><th class="num">item</th><th class="num">pays</th></tr></thead>
       <tbody>${paying.slice(0, MAX_ROWS).map(
         (bit) => html`<tr key=${bit}><td>${bit}</td><td class="num">${number(weightOf(costs[bit]))}</td>
           <td class="num">${askedFor(costs[bit])}</td><td class="num">${item.bits[bit]}</td>
           <td class="num">${number(extraOf(item, costs, bit))}</td></tr>`,
-      )}</tbody></table>${paying.length > MAX_ROWS && html`<p class="quiet">and ${paying.length - MAX_ROWS} lighter ones</p>`}</div>`}
+      )}</tbody></table>${paying.length > MAX_ROWS && html`<p class="quiet">and ${paying.length - MAX_ROWS} more</p>`}</div>`}
     </details>`;
 }
 
@@ -56,7 +56,7 @@ function Pair({ explained, pair, order }) {
     return html`${pays > 0 && html`<span class="fill pays" style=${{ width: `${(100 * pays) / heaviest}%` }}></span>`}
       <span class="said">${number(pays)}</span>`;
   };
-  return html`<p class="line" role="status">They differ in ${counted(differ.length, "bit")} of ${costs.length}. ${gap === 0
+  return html`<p class="line" role="status">They differ in ${differ.length} of ${counted(costs.length, "bit")}. ${gap === 0
       ? "Both are equally near."
       : html`<bdi>${nearer}</bdi> is nearer by ${distance(Math.abs(gap))}.`}</p>
     ${differ.length > 0 && html`<table class="butterfly"><caption class="said">The heaviest bits in which they differ, and which of the two pays</caption>
@@ -66,7 +66,7 @@ function Pair({ explained, pair, order }) {
         (bit) => html`<tr key=${bit} title=${`bit ${bit} weighs ${number(weightOf(costs[bit]))}`}>
           <td>${bar(one, bit)}</td><th scope="row">${bit}</th><td>${bar(two, bit)}</td></tr>`,
       )}
-      ${differ.length > MAX_PAIRED && html`<tr class="quiet"><td colspan="3">and ${counted(differ.length - MAX_PAIRED, "lighter bit")}</td></tr>`}
+      ${differ.length > MAX_PAIRED && html`<tr class="quiet"><td colspan="3">and ${counted(differ.length - MAX_PAIRED, "more bit")}</td></tr>`}
       <tr class="sum"><td>${number(paidBy(one))}</td><th scope="row">in all</th><td>${number(paidBy(two))}</td></tr></tbody></table>`}`;
 }
 
@@ -98,7 +98,7 @@ function Another({ add }) {
       event.preventDefault();
       add(String(BigInt(id)));
       setTyped("");
-    }}><label>Why is this one not among them? <input inputmode="numeric" placeholder="#id" value=${typed} size="12"
+    }}><label>Why is this item not a hit? <input inputmode="numeric" placeholder="#id" value=${typed} size="12"
       onInput=${(event) => setTyped(event.target.value)} /></label>
     <button type="submit" disabled=${!/^\d+$/.test(id)}>Show it</button></form>`;
 }
@@ -137,14 +137,15 @@ export function Why(props) {
   const filtered = Object.keys(props.place.filter).length > 0;
   /** @param {Shown} item */
   const reasonOf = (item) =>
-    filtered && (item.distance ?? Infinity) < last ? "left out by the filter" : `not among the ${hits.length}`;
+    filtered && (item.distance ?? Infinity) < last
+      ? "left out by the filter" : `not among the ${counted(hits.length, "hit")}`;
   /** @param {Shown} item @param {number} at */
   const asked = (item, at) =>
-    others.includes(item.id) ? html`<span class="mark">it is hit ${at + 1}</span>` : null;
+    others.includes(item.id) ? html`<span class="mark">it is a hit, rank ${at + 1}</span>` : null;
   return html`<div aria-busy=${busy}><${Problem} error=${error} />
     <p class="line"><${Legend} costs=${costs} /> ${base === 0
       ? "A distance is what the red bits pay."
-      : `No code can be nearer than ${distance(base)}; a distance is that and what the red bits pay.`}
+      : `No code can be nearer than ${distance(base)}; a distance is that plus what the red bits pay.`}
       ${explained.exact ? "" : " Here hits are ranked by their codes; Search ranks them again by the vectors."}</p>
     ${!hits.length && html`<p class="empty">There are no hits to explain.</p>`}
     <div class=${shown.length > 1 ? "split" : ""}>
