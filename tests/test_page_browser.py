@@ -134,10 +134,11 @@ def test_payloads_are_text_and_nothing_foreign_is_loaded(watched: Watched, url: 
     page.wait_for_selector(".hit")
     assert page.get_by_text("<script>window.stolen").count() == 1
     assert page.evaluate("window.stolen") is None
+    page.get_by_text("a picture that cannot be shown").wait_for()
+    page.wait_for_function("[...document.images].every((one) => one.complete)")
     assert page.locator("img.thumb").count() == 2
     widths = page.eval_on_selector_all("img.thumb", "all => all.map((one) => one.naturalWidth)")
     assert widths == [32, 32]
-    page.get_by_text("a picture that cannot be shown").wait_for()
     assert page.get_by_text("data:image/svg+xml").count() == 1
     assert page.locator("a[href='https://example.org/cat.png']").count() == 1
     assert page.locator("a[href^='javascript']").count() == 0
@@ -151,12 +152,12 @@ def test_a_click_on_a_value_filters_items_and_searches(watched: Watched, url: st
     page.goto(f"{url}/#browse?c=things")
     page.get_by_role("button", name="he", exact=True).click()
     page.locator(".hit").nth(1).wait_for(state="detached")
-    page.get_by_text("#1", exact=True).wait_for()
+    page.locator(".id").get_by_text("#1", exact=True).wait_for()
     page.get_by_role("button", name="Remove the filter lang").click()
     page.get_by_text("Item 10", exact=True).wait_for()
     page.get_by_role("button", name="fr", exact=True).first.click()
     page.get_by_text("Item 10", exact=True).wait_for(state="detached")
-    page.get_by_role("button", name="More like #9").click()
+    page.get_by_role("button", name="More like this #9", exact=True).click()
     page.wait_for_selector(".hit .strip")
     assert set(page.locator(".hit .value").all_inner_texts()) == {"fr"}
     assert page.locator(".hit .strip").count() == 10
@@ -195,7 +196,7 @@ def test_keyboard_alone_searches_and_large_ids_are_not_rounded(watched: Watched,
     page.goto(f"{url}/#why?c=things&q=%230")
     page.get_by_label("Why is this item not a hit?").fill(f"#{BIG}")
     page.keyboard.press("Enter")
-    page.get_by_text(f"#{BIG}", exact=True).wait_for()
+    page.locator(".id").get_by_text(f"#{BIG}", exact=True).wait_for()
     page.get_by_text("not among the 10").wait_for()
     watched.check(url)
 
@@ -268,6 +269,9 @@ def test_a_filtered_out_item_and_a_hit_are_told_apart_from_those_too_far(
     box.fill(str(first))
     page.keyboard.press("Enter")
     page.get_by_text("it is a hit, rank 1", exact=True).wait_for()
+    box.fill("10")
+    page.keyboard.press("Enter")
+    page.get_by_text("the item that was asked for").wait_for()
     page.fill("input[type=search]", "#12")
     page.get_by_role("button", name="Search").click()
     page.get_by_text("left out by the filter").wait_for(state="detached")

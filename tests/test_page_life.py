@@ -161,6 +161,7 @@ def test_a_key_for_reading_may_not_import_and_a_wrong_one_is_refused(
         page.get_by_role("button", name="Import 50 rows").click()
         page.get_by_text("the key has no write access here").wait_for()
         page.get_by_text("as curl and Python").click()
+        page.locator("pre").nth(1).wait_for()
         text = "".join(page.locator("pre").all_inner_texts())
         assert secret not in text
         assert text.count("BITWEIGH_KEY") == 2

@@ -44,8 +44,8 @@ def commands(page: Any, url: str, address: str, folder: Path) -> tuple[str, str]
         (folder / "rows.parquet").write_bytes(parquet())
         page.set_input_files("input[type=file]", file)
     page.get_by_text("as curl and Python").first.click()
+    page.locator(".code button").nth(1).wait_for()
     curl, python = page.locator(".code pre").all_inner_texts()
-    page.locator(".code button").first.wait_for()
     (folder / "shown.py").write_text(python)
     run = {"cwd": folder, "capture_output": True, "text": True, "check": True, "timeout": 60}
     said = subprocess.run(["bash", "-ec", curl.replace("curl", "curl -sSf")], **run).stdout
@@ -159,6 +159,20 @@ def test_columns_of_a_parquet_file_are_read_as_pyarrow_names_them(page: Any, row
     assert types["fixed"] == "list of double"
     assert types["code"] == "fixed binary"
     assert types["ünï"] == "text"
+
+
+def test_a_column_whose_name_begins_with_a_byte_order_mark_keeps_it(page: Any) -> None:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"\ufeffid": [1], "code": [b"12345678"]}), out)
+    columns = read_by_page(page, out.getvalue())["columns"]
+    assert [one["name"] for one in columns] == ["\ufeffid", "code"]
+
+
+@pytest.mark.parametrize("key", ["17", "two words", "a\u2028b", '"'])
+def test_a_key_in_quotes_is_that_key(page: Any, key: str) -> None:
+    typed = f'#"{key}"'
+    read = "async (typed) => (await import('/page/query.js')).queryOf(typed, false)"
+    assert page.evaluate(read, typed) == {"key": key}
 
 
 def test_damaged_parquet_files_are_refused_with_a_message(page: Any) -> None:

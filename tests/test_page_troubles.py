@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from page_browser import Watched, launched
 from page_cases import create, parquet, served_page
@@ -72,6 +75,100 @@ def test_a_ranking_that_cannot_be_compared_says_why(page: Any, url: str) -> None
     page.route("**/search?*", refuse_the_second)
     page.goto(f"{url}/#weights?c=things&q=%230")
     page.locator(".problem", has_text="too many requests").wait_for()
+
+
+def held_searches(page: Any, of_costs: bool) -> list[Any]:
+    """Where searches wait from now on: those by costs, or all."""
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        waits = not of_costs or "costs" in route.request.post_data_json
+        held.append(route) if waits else route.continue_()
+
+    page.route("**/search?*", hold)
+    return held
+
+
+def until(page: Any, held: list[Any], count: int) -> None:
+    """Wait until so many requests are held."""
+    for _ in range(200):
+        if len(held) >= count:
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"{len(held)} requests, expected {count}")
+
+
+def test_a_ranking_is_compared_only_with_that_of_its_own_query(page: Any, url: str) -> None:
+    page.goto(f"{url}/#weights?c=things&q=%239")
+    page.get_by_text("0 of 10 places changed").wait_for()
+    held = held_searches(page, of_costs=True)
+    page.fill("input[type=search]", "#40")
+    page.keyboard.press("Enter")
+    until(page, held, 2)
+    query = {"id": 40, "k": 10}
+    hits = httpx.post(f"{url}/v1/collections/things/search", json=query).json()["hits"]
+    for route in held[:2]:
+        assert page.get_by_text("Ranking\u2026").count() == 1
+        route.continue_()
+        page.locator(f".ranking li:first-child[data-id='{hits[0]['id']}']").wait_for()
+    page.get_by_text("0 of 10 places changed").wait_for()
+
+
+def test_plain_hits_of_the_query_before_do_not_stand_beside_the_new_ones(
+    page: Any, url: str
+) -> None:
+    page.goto(f"{url}/#search?c=things&q=%239")
+    page.wait_for_selector(".hit .strip")
+    held = held_searches(page, of_costs=True)
+    page.get_by_label("Compare with plain Hamming").check()
+    until(page, held, 1)
+    page.fill("input[type=search]", "#40")
+    page.keyboard.press("Enter")
+    first = page.locator(".beside section:first-child .hit .id").first
+    query = {"id": 40, "k": 10}
+    hits = httpx.post(f"{url}/v1/collections/things/search", json=query).json()["hits"]
+    first.get_by_text(f"#{hits[0]['id']}", exact=True).wait_for()
+    page.wait_for_selector(".beside section:first-child .strip")
+    held[0].continue_()
+    until(page, held, 2)
+    assert page.locator(".beside section:nth-child(2) .hit").count() == 0
+    held[1].continue_()
+    page.get_by_text("10 of 10 are weighted hits too").wait_for()
+
+
+def test_rows_that_were_looked_at_are_counted_once(page: Any, url: str) -> None:
+    counters = {
+        "rows_scanned": 96, "rows_scanned_wide": 96, "blocks_probed": 3, "probes": 5,
+        "rows_scored_directly": 4, "verified": 20,
+    }  # fmt: skip
+
+    def change(route: Any) -> None:
+        answer = route.fetch().json()
+        answer["plan"]["counters"] = counters
+        route.fulfill(json=answer)
+
+    page.route("**/explain?*", change)
+    page.goto(f"{url}/#how?c=things&q=%239")
+    page.get_by_text("100 (33.3 %)", exact=True).wait_for()
+    page.get_by_text("24 (8 %)", exact=True).wait_for()
+    # All rows are scanned, and a sample of them is scored twice.
+    counters.update(rows_scanned=300, rows_scored_directly=256, verified=290)
+    page.get_by_role("button", name="Search").click()
+    page.get_by_text("300 (100 %)", exact=True).nth(1).wait_for()
+
+
+def test_a_restart_between_two_looks_gives_no_negative_rate(page: Any, url: str) -> None:
+    counts = [1000, 3]
+
+    def shrink(route: Any) -> None:
+        line = 'bitweigh_requests_total{route="GET /v1",status="200"}'
+        route.fulfill(body=f"{line} {counts[0] if len(counts) == 1 else counts.pop(0)}")
+
+    page.route("**/metrics", shrink)
+    page.goto(f"{url}/#health?c=things")
+    page.get_by_role("cell", name="1,000").wait_for()
+    page.get_by_role("cell", name="3", exact=True).wait_for()
+    assert page.get_by_role("heading", name="Requests").inner_text() == "Requests"
 
 
 @pytest.mark.parametrize("address", ["#constructor?c=things", "#__proto__?c=things", "#?c=things"])
@@ -157,6 +254,37 @@ def test_a_file_that_changed_under_its_name_is_read_again(
         page.get_by_role("button", name=f"Import {rows} rows").wait_for()
 
 
+def test_items_are_named_by_keys_where_no_column_was_suggested(page: Any, url: str) -> None:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"score": [0.5], "num": [1.5], "code": [b"12345678"]}), out)
+    page.goto(f"{url}/#import?c=none")
+    file = {"name": "rows.parquet", "mimeType": "", "buffer": out.getvalue()}
+    page.set_input_files("input[type=file]", file)
+    assert page.get_by_role("button", name="Import 1 row").is_disabled()
+    page.get_by_label("Items are named by").select_option("key")
+    page.locator(".fields select").nth(1).select_option("num")
+    page.get_by_text("as curl and Python").first.click()
+    page.get_by_text("import?key=num&value=code&payload=score").wait_for()
+
+
+def test_an_import_that_runs_stays_in_sight_when_another_file_is_chosen(
+    page: Any, url: str
+) -> None:
+    def run_on(route: Any) -> None:
+        route.fulfill(json={**route.fetch().json(), "state": "running"})
+
+    page.route("**/v1/jobs/*", run_on)
+    page.goto(f"{url}/#import?c=one")
+    file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
+    page.set_input_files("input[type=file]", file)
+    page.get_by_role("button", name="Import 50 rows").click()
+    page.get_by_role("heading", name="Importing").wait_for()
+    page.set_input_files("input[type=file]", {**file, "name": "other.parquet"})
+    page.get_by_role("heading", name="other.parquet").wait_for()
+    assert page.get_by_role("heading", name="Importing").count() == 1
+    assert not page.get_by_role("button", name="Import 50 rows").is_enabled()
+
+
 def test_a_deleted_collection_leaves_the_list(page: Any, url: str) -> None:
     create(url, "short-lived", [])
     page.goto(f"{url}/#health?c=short-lived")
@@ -164,6 +292,14 @@ def test_a_deleted_collection_leaves_the_list(page: Any, url: str) -> None:
     httpx.delete(f"{url}/v1/collections/short-lived").raise_for_status()
     page.get_by_text("There is no collection short-lived here").wait_for()
     assert "short-lived" not in page.locator("header select").inner_text()
+
+
+def test_names_that_are_too_long_for_filters_are_no_buttons(page: Any, url: str) -> None:
+    payload = {"n" * 300: "long", "short": "a value"}
+    create(url, "names", [{"id": 1, "code": "AAAAAAAAAAA=", "payload": payload}])
+    page.goto(f"{url}/#browse?c=names")
+    page.wait_for_selector(".hit .value")
+    assert page.locator(".hit .value").all_inner_texts() == ["a value"]
 
 
 def test_numbers_that_filters_would_round_are_no_buttons(page: Any, url: str) -> None:

@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useState } from "./vendor/standalone.module.js
 import { counted, distance, number, percent } from "./format.js";
 
 const HEIGHT = 260;
-const WHOLE_STEPS = Array.from({ length: 30 }, (_, place) => [1, 2, 5][place % 3] * 10 ** Math.floor(place / 3));
+const WHOLE_STEPS = Array.from({ length: 48 }, (_, place) => [1, 2, 5][place % 3] * 10 ** Math.floor(place / 3));
 const DARK = "(prefers-color-scheme: dark)";
 
 /** The library is a classic script and so a global. */

@@ -5,11 +5,6 @@ import { distance } from "./format.js";
 import { Payload, titleField, titleOf } from "./payload.js";
 
 /**
- * @typedef {{item: Shown, rank?: number, mark?: any, more?: (id: string) => void,
- *   choose?: Choose, brief?: boolean, children?: any}} HitProps
- */
-
-/**
  * An item's title with its id beside it, unless the id is all there is to call it by.
  * @param {{item: Shown, clipped?: boolean}} props
  */
@@ -32,8 +27,8 @@ export function Hit({ item, rank, mark, more, choose, brief, children }) {
       <${Name} item=${item} clipped=${brief} />
       ${item.key !== undefined && field !== null && html`<span class="quiet" dir="auto">${item.key}</span>`}
       ${mark}
-      <span class="end">${more && html`<button type="button" class="small" aria-label=${`More like #${item.id}`}
-        onClick=${() => more(item.id)}><span class="on-wide">More like this</span><span class="on-narrow">Similar</span></button>`}
+      <span class="end">${more && html`<button type="button" class="small"
+        onClick=${() => more(item.id)}><span class="on-wide">More like this</span><span class="on-narrow">Similar</span><span class="said"> #${item.id}</span></button>`}
       ${item.distance !== undefined && html`<span class="distance"><span class="said">distance </span>
         ${distance(item.distance)}</span>`}</span>
     </div>

@@ -42,7 +42,8 @@ class Reader {
     const length = this.varint();
     const end = this.at + length;
     if (end > this.bytes.length) throw new Error("the footer ends early");
-    const text = new TextDecoder().decode(this.bytes.subarray(this.at, end));
+    // A name may begin with a byte order mark, and is another one without it.
+    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.bytes.subarray(this.at, end));
     this.at = end;
     return text;
   }

@@ -80,6 +80,7 @@ const canFilter = (name, value) =>
   (!Number.isInteger(value) || Number.isSafeInteger(value)) &&
   String(value).length <= LONGEST_FILTER &&
   name !== "" &&
+  name.length <= LONGEST_FILTER &&
   !GROUPS.includes(name) &&
   !/[".]/.test(name);
 

@@ -15,7 +15,7 @@ export function queryOf(typed, embedder) {
   if (text.startsWith("#")) {
     const name = text.slice(1).trim();
     if (!name) throw new Error("Type an id or a key after #.");
-    if (/^".+"$/.test(name)) return { key: name.slice(1, -1) };
+    if (/^".+"$/s.test(name)) return { key: name.slice(1, -1) };
     return /^\d+$/.test(name) && BigInt(name) <= LARGEST_ID ? { id: String(BigInt(name)) } : { key: name };
   }
   if (text.startsWith("[")) return { vector: vectorOf(text) };

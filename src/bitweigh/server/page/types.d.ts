@@ -51,11 +51,19 @@ type ClusterState = {
 } & Record<string, any>;
 /** A column of a parquet file. */
 type Column = { name: string; type: string };
+/** A file to import: which column has the ids or keys, which the vectors or codes, and which are payload. */
+type Chosen = {
+  file: File; rows: number; columns: Column[]; by: "id" | "key"; name: string; value: string; payload: string[];
+};
 /** Requests by route; p99 in seconds. */
 type Route = { route: string; count: number; failed: number; p99: number };
 
 /** What is done when somebody clicks a value of a payload. */
 type Choose = (name: string, value: Plain) => void;
+/** An item to show, and what is shown of it. */
+type HitProps = {
+  item: Shown; rank?: number; mark?: any; more?: (id: string) => void; choose?: Choose; brief?: boolean; children?: any;
+};
 /** An amount that is shown as a bar beside its text. */
 type Amount = { name: string; amount: number; text: any; kind?: string };
 /** What every view is given. */

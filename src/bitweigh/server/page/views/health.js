@@ -120,7 +120,7 @@ export function Health({ listed, again, looked }) {
         const now = { count: routes?.reduce((sum, one) => sum + one.count, 0) ?? NaN, at: performance.now() };
         const per_second = (1000 * (now.count - before.count)) / (now.at - before.at);
         before = now;
-        setState({ facts, about, routes, per_second: Number.isFinite(per_second) ? per_second : null, error: "" });
+        setState({ facts, about, routes, per_second: per_second >= 0 && Number.isFinite(per_second) ? per_second : null, error: "" });
         looked();
       } catch (refused) {
         if (ended) return;

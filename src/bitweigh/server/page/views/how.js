@@ -9,7 +9,6 @@ import { explainRequest, searchRequest } from "../requests.js";
 import { Snippet } from "../snippet.js";
 
 const BINS = 60;
-const BLOCK_ROWS = 32;
 
 /**
  * Times of the same search, predicted and measured.
@@ -32,10 +31,10 @@ function timesOf(plan) {
  * @returns {Amount[]}
  */
 function rowsOf({ counters }, rows, hits) {
-  const probed = BLOCK_ROWS * (counters.blocks_probed ?? 0);
+  // Rows of probed blocks are among those scanned. A sample that is scored first is scanned later.
   const direct = counters.rows_scored_directly ?? 0;
-  const looked = Math.min(rows, (counters.rows_scanned ?? 0) + (counters.rows_scanned_wide ?? 0) + probed + direct);
-  const scored = (counters.verified ?? 0) + direct;
+  const looked = Math.min(rows, (counters.rows_scanned ?? 0) + direct);
+  const scored = Math.min(looked, (counters.verified ?? 0) + direct);
   /** @param {number} count */
   const text = (count) => (rows ? `${number(count)} (${percent(count / rows)})` : number(count));
   return [
@@ -90,7 +89,7 @@ export function How(props) {
   const request = explainRequest(props, { bins: BINS });
   const { answer, error, busy, fresh } = useAnswer(request, again);
   // Only after explain, which computes all distances: its time would otherwise include waiting for that.
-  const search = useAnswer(fresh ? searchRequest(props) : null, again);
+  const search = useAnswer(fresh && !busy ? searchRequest(props) : null, again);
   if (!query) return null;
   if (!answer) return html`<${Problem} error=${error} /><${Waiting} busy=${busy} />`;
   const { plan, hits, histogram } = /** @type {Explained} */ (answer);

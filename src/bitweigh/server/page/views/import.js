@@ -8,11 +8,6 @@ import { counted, number, size } from "../format.js";
 import { schemaOfFile } from "../parquet.js";
 import { Snippet } from "../snippet.js";
 
-/**
- * @typedef {{file: File, rows: number, columns: Column[], id: string, key: string, value: string,
- *   payload: string[]}} Chosen
- */
-
 const VALUES = ["vector", "code", "embedding", "embeddings", "emb", "values"];
 const POLL_MS = 250;
 // The file that is on its way; this view may be left meanwhile. `part` is -1 if there is none.
@@ -36,27 +31,26 @@ function suggested(file, { columns, rows }) {
   const value = first(({ name }) => VALUES.includes(name.toLowerCase())) ||
     first(({ type }) => /^list of (float|double)/.test(type)) || first(({ type }) => /binary/.test(type));
   const named = first(({ name }) => name === "id") || first(({ name }) => name === "key");
-  const isInteger = (/** @type {string} */ wanted) =>
-    columns.some(({ name, type }) => name === wanted && type.startsWith("int"));
-  const id = named ? (isInteger(named) ? named : "") : first(({ type }) => type.startsWith("int"));
-  const key = id ? "" : named || first(({ type }) => type === "text");
-  const payload = columns.filter(canBePayload).map(({ name }) => name).filter((name) => ![id, key, value].includes(name));
-  return { file, rows, columns, id, key, value, payload };
+  const isInteger = (/** @type {Column} */ { type }) => /^int(32|64)$/.test(type);
+  const name = named || first(isInteger) || first(({ type }) => type === "text");
+  const by = columns.some((column) => column.name === name && !isInteger(column)) ? "key" : "id";
+  const payload = columns.filter(canBePayload).map((column) => column.name).filter((one) => ![name, value].includes(one));
+  return { file, rows, columns, by, name, value, payload };
 }
 
 /**
  * @param {string} collection
  * @param {Chosen} chosen
  */
-function requestOf(collection, { file, id, key, value, payload }) {
-  const kept = payload.filter((name) => ![id, key, value].includes(name));
-  const query = new URLSearchParams({ ...(key ? { key } : { id }), value, payload: kept.join(",") });
+function requestOf(collection, { file, by, name, value, payload }) {
+  const kept = payload.filter((one) => ![name, value].includes(one));
+  const query = new URLSearchParams({ [by]: name, value, payload: kept.join(",") });
   return { method: "POST", path: `${ofCollection(collection)}/import?${query}`, file: file.name };
 }
 
 /** @param {{chosen: Chosen, change: (chosen: Chosen) => void}} props */
 function Columns({ chosen, change }) {
-  const { columns, id, key, value, payload } = chosen;
+  const { columns, by, name: named, value, payload } = chosen;
   /**
    * @param {string} text
    * @param {string} now
@@ -66,12 +60,12 @@ function Columns({ chosen, change }) {
     onChange=${(event) => set(event.target.value)}>
     <option value="" disabled=${now !== ""} selected=${now === ""}>choose one</option>
     ${columns.map(({ name, type }) => html`<option key=${name} value=${name} selected=${name === now}>${name} (${type})</option>`)}</select></label>`;
-  const rest = columns.filter((column) => canBePayload(column) && ![id, key, value].includes(column.name));
+  const rest = columns.filter((column) => canBePayload(column) && ![named, value].includes(column.name));
   return html`<div class="fields">
-      <label>Items are named by <select onChange=${(event) =>
-          change({ ...chosen, ...(event.target.value === "key" ? { key: id || key, id: "" } : { id: id || key, key: "" }) })}>
-        <option value="id" selected=${!key}>ids, which are integers</option><option value="key" selected=${key !== ""}>keys, which are text</option></select></label>
-      ${pick(key ? "Keys" : "Ids", key || id, (name) => change({ ...chosen, ...(key ? { key: name } : { id: name }) }))}
+      <label>Items are named by <select onChange=${(event) => change({ ...chosen, by: event.target.value })}>
+        <option value="id" selected=${by === "id"}>ids, which are integers</option>
+        <option value="key" selected=${by === "key"}>keys, which are text</option></select></label>
+      ${pick(by === "key" ? "Keys" : "Ids", named, (name) => change({ ...chosen, name }))}
       ${pick("Vectors or codes", value, (name) => change({ ...chosen, value: name }))}</div>
     ${rest.length > 0 && html`<fieldset><legend>Payload</legend>${rest.map(
       ({ name, type }) => html`<label class="check" key=${name}><input type="checkbox" checked=${payload.includes(name)}
@@ -145,7 +139,7 @@ export function Import({ listed, again, go, looked }) {
   /** @param {File | undefined} file */
   const take = async (file) => {
     if (!file) return;
-    setJob(null);
+    setJob((old) => (old?.state === "running" ? old : null));
     sending.error = "";
     try {
       setChosen(suggested(file, await schemaOfFile(file)));
@@ -156,7 +150,7 @@ export function Import({ listed, again, go, looked }) {
     }
   };
   const request = chosen && requestOf(listed.name, chosen);
-  const ready = chosen && (chosen.id || chosen.key) && chosen.value && sending.part < 0 && job?.state !== "running";
+  const ready = chosen && chosen.name && chosen.value && sending.part < 0 && job?.state !== "running";
   const start = async () => {
     if (!chosen || !request || !ready) return;
     setError("");

@@ -59,7 +59,7 @@ export function Search(props) {
   const why = /** @type {Explained | null} */ (explained.fresh ? explained.answer : null);
   const order = useMemo(() => (why ? byWeight(why.costs) : []), [why]);
   const plain = useAnswer(beside && why ? costsRequest(props, hamming(why.costs)) : null, again);
-  const plainHits = plain.answer && othersOf(props, plain.answer.hits);
+  const plainHits = plain.fresh && plain.answer ? othersOf(props, plain.answer.hits) : null;
   const only = plainHits?.map((/** @type {Hit} */ hit) => hit.id).filter((/** @type {string} */ id) => !ids.includes(id)) ?? [];
   const missed = useAnswer(only.length ? explainRequest(props, { k: 1, ids: only }) : null, again);
   if (!query) return null;

@@ -178,9 +178,14 @@ export function Weights(props) {
   const found = useAnswer(request, again);
   const asked = useAnswer(query && costs ? costsRequest(props, costs) : null, again);
   const { answer } = found;
+  // Whether the ranking is one by these costs and changes of them: after another query was asked,
+  // that of the query before it is shown until the new one is there.
+  const ranked = useRef(/** @type {Costs | null} */ (null));
+  if (found.fresh) ranked.current = costs;
+  const comparable = asked.fresh && ranked.current === costs;
   const hits = useMemo(() => (answer ? othersOf(props, answer.hits) : []), [answer, props.place.typed]);
   if (!query) return null;
-  const before = asked.answer ? othersOf(props, asked.answer.hits).map((hit) => hit.id) : [];
+  const before = othersOf(props, (comparable ? asked.answer : answer)?.hits ?? []).map((hit) => hit.id);
   const changed = Object.values(factors).filter((factor) => factor !== 1).length;
   const muted = Object.values(factors).filter((factor) => factor === 0).length;
   const moved = hits.filter((hit, place) => before[place] !== hit.id).length;
@@ -199,8 +204,9 @@ export function Weights(props) {
             ${all ? `The ${SHOWN} heaviest` : `All ${order.length} bits`}</button>`}
           <button type="button" onClick=${reset}>Reset</button></span></div>`}
     ${answer && !hits.length && html`<p class="empty">There are no hits to rank.</p>`}
-    ${hits.length > 0 && asked.answer && html`<p class="line" role="status">${moved} of ${hits.length} places changed ·
-        ${" "}${counted(changed - muted, "bit")} changed, ${muted} muted · ranked in ${microseconds(answer.engine_us)}</p>
+    ${hits.length > 0 && html`<p class="line" role="status">${comparable
+        ? `${moved} of ${hits.length} places changed · ${counted(changed - muted, "bit")} changed, ${muted} muted · ranked in ${microseconds(answer.engine_us)}`
+        : found.busy || asked.busy ? "Ranking…" : ""}</p>
       <${Ranking} hits=${hits} before=${before} />`}
     <${Snippet} requests=${[request]} /></div>`;
 }

@@ -136,8 +136,10 @@ export function Why(props) {
   const last = hits[hits.length - 1]?.distance ?? Infinity;
   const filtered = Object.keys(props.place.filter).length > 0;
   /** @param {Shown} item */
+  const isAsked = ({ id, key }) => id === query.id || (key !== undefined && key === query.key);
+  /** @param {Shown} item */
   const reasonOf = (item) =>
-    filtered && (item.distance ?? Infinity) < last
+    isAsked(item) ? "the item that was asked for" : filtered && (item.distance ?? Infinity) < last
       ? "left out by the filter" : `not among the ${counted(hits.length, "hit")}`;
   /** @param {Shown} item @param {number} at */
   const asked = (item, at) =>
