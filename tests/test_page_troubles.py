@@ -145,12 +145,14 @@ def test_rows_that_were_looked_at_are_counted_once(page: Any, url: str) -> None:
     def change(route: Any) -> None:
         answer = route.fetch().json()
         answer["plan"]["counters"] = counters
+        answer["plan"]["segments"][0].update(bands=4, band_bits=16)
         route.fulfill(json=answer)
 
     page.route("**/explain?*", change)
     page.goto(f"{url}/#how?c=things&q=%239")
     page.get_by_text("100 (33.3 %)", exact=True).wait_for()
     page.get_by_text("24 (8 %)", exact=True).wait_for()
+    page.get_by_text("they spared 66.7 % of the items").wait_for()
     # All rows are scanned, and a sample of them is scored twice.
     counters.update(rows_scanned=300, rows_scored_directly=256, verified=290)
     page.get_by_role("button", name="Search").click()

@@ -49,7 +49,10 @@ class Explanation:
     n_bits: int
     segments: tuple[SegmentFacts, ...]
     predicted_us: float
-    """Microseconds that probing was estimated to take; 0 if nothing was probed."""
+    """Microseconds that probing was first estimated to take; 0 if nothing was probed.
+
+    The estimate falls as near codes are found, so more than a scan's is no reason to give up yet.
+    """
     scan_us: float
     """Microseconds that scanning instead was estimated to take."""
     engine_us: float

@@ -17,11 +17,20 @@ const BINS = 60;
  */
 function timesOf(plan) {
   const found = [];
-  if (plan.predicted_us) found.push({ name: "probing, predicted", us: plan.predicted_us, kind: "soft" });
+  if (plan.predicted_us) found.push({ name: "probing, predicted at first", us: plan.predicted_us, kind: "soft" });
   if (plan.scan_us) found.push({ name: "scanning, predicted", us: plan.scan_us, kind: "soft" });
   found.push({ name: "in the engine, measured", us: plan.engine_us, kind: "" });
   return found.map(({ name, us, kind }) => ({ name, amount: us, text: microseconds(us), kind }));
 }
+
+/**
+ * How many rows were looked at. Rows of probed blocks are among those scanned; a sample that is
+ * scored directly may be scanned later.
+ * @param {any} plan
+ * @param {number} rows
+ */
+const lookedAt = ({ counters }, rows) =>
+  Math.min(rows, (counters.rows_scanned ?? 0) + (counters.rows_scored_directly ?? 0));
 
 /**
  * From all items to the hits: how many were looked at, and how closely.
@@ -30,11 +39,9 @@ function timesOf(plan) {
  * @param {number} hits
  * @returns {Amount[]}
  */
-function rowsOf({ counters }, rows, hits) {
-  // Rows of probed blocks are among those scanned. A sample that is scored first is scanned later.
-  const direct = counters.rows_scored_directly ?? 0;
-  const looked = Math.min(rows, (counters.rows_scanned ?? 0) + direct);
-  const scored = Math.min(looked, (counters.verified ?? 0) + direct);
+function rowsOf(plan, rows, hits) {
+  const looked = lookedAt(plan, rows);
+  const scored = Math.min(looked, (plan.counters.verified ?? 0) + (plan.counters.rows_scored_directly ?? 0));
   /** @param {number} count */
   const text = (count) => (rows ? `${number(count)} (${percent(count / rows)})` : number(count));
   return [
@@ -61,13 +68,17 @@ const factsOf = ({ counters, pages, pages_from_disk }) => [
   ["pages of 4 KiB", `${number(pages ?? 0)}, ${number(pages_from_disk ?? 0)} from disk`],
 ];
 
-/** @param {any} plan */
-function earned({ searches, searches_by_bands, segments, predicted_us, scan_us }) {
+/**
+ * @param {any} plan
+ * @param {number} rows
+ */
+function earned(plan, rows) {
+  const { searches, searches_by_bands, segments, counters } = plan;
   const banded = segments.some((/** @type {Segment} */ one) => one.bands > 0);
   if (!banded) return "There are no bands here, so every search is a scan.";
   const share = searches ? `Bands have answered ${percent(searches_by_bands / searches)} of ${counted(searches, "search", "searches")} so far. ` : "";
-  if (!predicted_us || !scan_us) return share;
-  return `${share}For this query they are predicted to be ${number(scan_us / predicted_us)} times as fast as a scan.`;
+  if (!counters.probes) return `${share}For this query they were not used.`;
+  return `${share}For this query they spared ${percent(1 - lookedAt(plan, rows) / rows)} of the items.`;
 }
 
 /** @param {{segments: Segment[]}} props */
@@ -108,6 +119,6 @@ export function How(props) {
         ${search.answer && html`<p class="line">Over HTTP, the server took ${microseconds(search.answer.took_us)} in total.</p>`}</section>
       <section class="card"><h3>Items</h3><${Amounts} label="items" amounts=${rowsOf(plan, rows, hits.length)} /></section></div>
     <${Facts} facts=${factsOf(plan)} />
-    <h2>Bands</h2><p>${earned(plan)}</p><${Segments} segments=${segments} />`}
+    <h2>Bands</h2><p>${earned(plan, rows)}</p><${Segments} segments=${segments} />`}
     <${Snippet} requests=${[request, searchRequest(props)]} /></div>`;
 }
