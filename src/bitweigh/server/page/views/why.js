@@ -23,7 +23,7 @@ function Paying({ item, costs }) {
   const all = costs.reduce((sum, pair) => sum + weightOf(pair), 0);
   return html`<details class="paying" onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary>${paying.length} of ${counted(costs.length, "bit")} ${paying.length === 1 ? "pays" : "pay"} ${number(paid)}${all > 0
-      ? `, ${percent(paid / all)} of the total` : ""}</summary>
+      ? html`, ${percent(paid / all)}<span class="on-wide"> of the total</span>` : ""}</summary>
     ${open && html`<div class="wide" tabindex="0" role="region" aria-label="bits that pay"><table>
       <thead><tr><th>bit</th><th class="num">weight</th><th class="num">query</th><th class="num">item</th><th class="num">pays</th></tr></thead>
       <tbody>${paying.slice(0, MAX_ROWS).map(
