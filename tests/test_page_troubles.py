@@ -144,7 +144,7 @@ def test_rows_that_were_looked_at_are_counted_once(page: Any, url: str) -> None:
 
     def change(route: Any) -> None:
         answer = route.fetch().json()
-        answer["plan"]["counters"] = counters
+        answer["plan"]["counters"].update(counters)
         answer["plan"]["segments"][0].update(bands=4, band_bits=16)
         route.fulfill(json=answer)
 

@@ -128,7 +128,7 @@ class App:
     async def _answered(self, call: Call, scope: Scopes) -> Reply:
         self._check_source(call)
         if call.method in ("GET", "HEAD"):
-            page = page_reply(call.path)
+            page = page_reply(call.path, call.headers)
             if page is not None:
                 call.route = "GET /page"
                 return page

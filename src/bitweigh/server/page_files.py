@@ -6,6 +6,9 @@ The files hold no data. What the page shows it asks for by the routes of the API
 from __future__ import annotations
 
 import functools
+import gzip
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from bitweigh.server.calls import Reply
@@ -30,6 +33,8 @@ _HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
+# "gzip" in an Accept-Encoding, unless its weight is 0.
+_GZIP = re.compile(rb"(?i)\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))")
 
 
 @functools.cache
@@ -50,10 +55,22 @@ def _preloaded() -> bytes:
     return ", ".join(f"<{path}>; rel=modulepreload" for path in own).encode()
 
 
-def page_reply(path: str) -> Reply | None:
-    """The file at a path; None if the page has none there."""
+@functools.lru_cache(maxsize=64)
+def _compressed(content: bytes) -> bytes:
+    """By gzip, without a time stamp: the same bytes for the same file."""
+    return gzip.compress(content, mtime=0)
+
+
+def page_reply(path: str, asked: Mapping[bytes, bytes]) -> Reply | None:
+    """The file at a path, compressed if the request's headers allow it; None if there is none."""
     file = page_routes().get(path)
     if file is None:
         return None
-    headers = [*_HEADERS, (b"link", _preloaded())] if path == "/" else list(_HEADERS)
-    return Reply(200, file.read_bytes(), _TYPES[file.suffix], headers)
+    headers = [*_HEADERS, (b"vary", b"accept-encoding")]
+    if path == "/":
+        headers.append((b"link", _preloaded()))
+    body = file.read_bytes()
+    if _GZIP.search(asked.get(b"accept-encoding", b"")):
+        body = _compressed(body)
+        headers.append((b"content-encoding", b"gzip"))
+    return Reply(200, body, _TYPES[file.suffix], headers)

@@ -7,8 +7,9 @@ const NOTHING = { answer: /** @type {any} */ (null), error: "", busy: false, ask
 
 /**
  * The answer to a request, asked again when the request or `again` changes. The previous answer
- * stays until the new one arrives. Only one request is under way at a time: while a bar is dragged,
- * answers come as fast as the server gives them, and the newest request is always answered.
+ * stays until the new one arrives. While the server does not respond, which the frame says for all
+ * views, an answer to the same request stays. Only one request is under way at a time: while a bar
+ * is dragged, answers come as fast as the server gives them, and the newest is always answered.
  * @param {Asked | null} request
  * @param {unknown} again
  * @returns {{answer: any, error: string, busy: boolean, fresh: boolean}} `fresh` says that the
@@ -41,19 +42,37 @@ export function useAnswer(request, again) {
     const sent = now.wanted;
     if (!sent || now.ended) return;
     now.busy = true;
-    let found = { answer: /** @type {any} */ (null), error: "" };
+    const was = JSON.stringify(sent);
+    /** @type {{answer?: any, error: string}} */
+    let found;
     try {
-      found.answer = await ask(sent);
+      const answer = await ask(sent);
+      found = { answer, error: "" };
     } catch (refused) {
-      found = { answer: null, error: /** @type {Refused} */ (refused).message };
+      found = refused.status ? { answer: null, error: refused.message } : { error: "" };
     }
     now.busy = false;
     if (now.ended || !now.wanted) return;
     const isNewest = now.wanted === sent;
-    setState({ ...found, busy: !isNewest, asked: JSON.stringify(sent) });
+    setState((old) => ({ ...(old.asked === was ? old : NOTHING), ...found, busy: !isNewest, asked: was }));
     if (!isNewest) askWanted();
   };
   return { ...state, fresh: state.asked === asked };
+}
+
+/**
+ * State that belongs to a query: another query begins with the initial one.
+ * @template T
+ * @param {unknown} query
+ * @param {T} initial
+ * @returns {[T, (change: (old: T) => T) => void]}
+ */
+export function useStateOf(query, initial) {
+  const of = JSON.stringify(query);
+  const [state, setState] = useState({ of, value: initial });
+  /** @param {{of: string, value: T}} one */
+  const valueIn = (one) => (one.of === of ? one.value : initial);
+  return [valueIn(state), (change) => setState((old) => ({ of, value: change(valueIn(old)) }))];
 }
 
 /** @param {{error: string}} props */

@@ -17,12 +17,15 @@ import { Search } from "./views/search.js";
 import { Weights } from "./views/weights.js";
 import { Why } from "./views/why.js";
 
-/** @type {Record<string, {title: string, view: any, asks?: boolean, filters?: boolean}>} */
+/**
+ * Views that show a query say what they show until one is asked.
+ * @type {Record<string, {title: string, view: any, asks?: string, filters?: boolean}>}
+ */
 const VIEWS = {
-  search: { title: "Search", view: Search, asks: true, filters: true },
-  why: { title: "Why", view: Why, asks: true, filters: true },
-  weights: { title: "Weights", view: Weights, asks: true, filters: true },
-  how: { title: "How", view: How, asks: true, filters: true },
+  search: { title: "Search", view: Search, asks: "The nearest items, and which of their bits differ from the query.", filters: true },
+  why: { title: "Why", view: Why, asks: "Why each hit is near: its bits from heavy to light, and what each pays.", filters: true },
+  weights: { title: "Weights", view: Weights, asks: "What each bit weighs. Change weights, and the ranking follows at once.", filters: true },
+  how: { title: "How", view: How, asks: "Where the hits lie among all distances, and what the search had to do.", filters: true },
   browse: { title: "Browse", view: Browse, filters: true },
   import: { title: "Import", view: Import },
   health: { title: "Health", view: Health },
@@ -39,7 +42,7 @@ const placeNow = () => {
 /** @param {{wrong: boolean, done: () => void}} props */
 function KeyForm({ wrong, done }) {
   const [typed, setTyped] = useState("");
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const box = useRef(null);
   useEffect(() => box.current?.focus(), []);
   return html`<form class="card key-form" onSubmit=${(event) => {
     event.preventDefault();
@@ -94,16 +97,14 @@ function Header({ place, collections, go }) {
  * @param {number} again
  */
 function useServer(again) {
-  const [server, setServer] = useState({
-    about: /** @type {About | null} */ (null), collections: /** @type {Listed[]} */ ([]), error: "",
-  });
+  const [server, setServer] = useState(/** @type {Server} */ ({ about: null, collections: [], error: "" }));
   const look = useCallback(async () => {
     try {
       const about = await ask({ method: "GET", path: "/v1" });
       const { collections } = await ask({ method: "GET", path: "/v1/collections" });
       setServer({ about, collections, error: "" });
     } catch (refused) {
-      const { status, message } = /** @type {Refused} */ (refused);
+      const { status, message } = refused;
       // A missing key and an unreachable server are reported elsewhere.
       setServer((old) => ({ ...old, error: status === 401 || status === 0 ? "" : message }));
     }
@@ -125,7 +126,7 @@ function App() {
   const [gone, setGone] = useState(false);
   const [again, setAgain] = useState(0);
   const { about, collections, error, look } = useServer(again);
-  const main = useRef(/** @type {HTMLElement | null} */ (null));
+  const main = useRef(null);
   useEffect(() => {
     listeners.refused = (error) => (error.status === 401 ? setNeedsKey(true) : setGone(true));
     const moved = () => setAt(placeNow());
@@ -177,6 +178,24 @@ function App() {
     await look();
     go({ view: "import", collection: name });
   };
+  const content = () => {
+    if (needsKey)
+      return html`<${KeyForm} wrong=${key.get() !== ""} done=${() => {
+        setNeedsKey(false);
+        setAgain(again + 1);
+      }} />`;
+    if (!about) return html`<${Problem} error=${error} /><${Waiting} busy=${!gone && !error} />`;
+    if (!listed && at.collection)
+      return html`<${Problem} error=${`There is no collection ${at.collection} here, or your key may not read it.`} />`;
+    if (!listed)
+      return html`<p>${key.get() ? "There are no collections that your key may read." : "This server has no collections yet."}</p>
+        <${Create} done=${created} />`;
+    return html`
+      ${asks && html`<${Box} place=${place} embedder=${about.embedder} go=${go} error=${query?.error ?? ""} />`}
+      ${filters && html`<${Chips} filter=${place.filter} change=${(filter) => go({ filter })} />`}
+      ${asks && !place.typed && html`<${Begin} key=${listed.name} ...${props} shows=${asks} embedder=${about.embedder} />`}
+      <${View} key=${`${at.view} ${listed.name}`} ...${props} />`;
+  };
   return html`<a class="skip" href="#main" onClick=${(event) => {
       event.preventDefault();
       main.current?.focus();
@@ -185,19 +204,7 @@ function App() {
     <main id="main" ref=${main} tabindex="-1">
       <div role="status">${gone && html`<p class="problem">The server is not responding.
         ${" "}This page tries again until it responds.</p>`}</div>
-      ${needsKey && html`<${KeyForm} wrong=${key.get() !== ""} done=${() => {
-        setNeedsKey(false);
-        setAgain(again + 1);
-      }} />`}
-      ${!needsKey && !about && html`<${Problem} error=${error} /><${Waiting} busy=${!gone && !error} />`}
-      ${!needsKey && about && !listed && at.collection && html`<${Problem} error=${`There is no collection ${at.collection} here, or your key may not read it.`} />`}
-      ${!needsKey && about && !listed && !at.collection && html`<p>${key.get()
-        ? "There are no collections that your key may read." : "This server has no collections yet."}</p><${Create} done=${created} />`}
-      ${!needsKey && about && listed && html`
-        ${asks && html`<${Box} place=${place} embedder=${about.embedder} go=${go} error=${query?.error ?? ""} />`}
-        ${filters && html`<${Chips} filter=${place.filter} change=${(/** @type {any} */ filter) => go({ filter })} />`}
-        ${asks && !place.typed && html`<${Begin} key=${listed.name} ...${props} embedder=${about.embedder} />`}
-        <${View} key=${`${at.view} ${listed.name}`} ...${props} />`}
+      ${content()}
     </main>`;
 }
 
@@ -210,7 +217,7 @@ function queryAndError(typed, embedder) {
   try {
     return { query: queryOf(typed, embedder), error: "" };
   } catch (wrong) {
-    return { query: null, error: /** @type {Error} */ (wrong).message };
+    return { query: null, error: wrong.message };
   }
 }
 

@@ -32,7 +32,7 @@ export function Create({ done }) {
         await ask(request);
         done(name);
       } catch (refused) {
-        setError(/** @type {Error} */ (refused).message);
+        setError(refused.message);
       }
     }}><h2>A new collection</h2><${Problem} error=${error} />
     <div class="fields"><label>Name <input required pattern=${NAME} maxlength="64" value=${name} title="a-z, 0-9, _ and -"

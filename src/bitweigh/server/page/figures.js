@@ -1,5 +1,5 @@
 // @ts-check
-// Facts as short lists, and amounts as bars beside their text.
+// Facts as short lists, amounts as bars beside their text, and tables that scroll by themselves.
 import { html } from "./vendor/standalone.module.js";
 
 /** @param {{facts: [string, any][]}} props */
@@ -20,3 +20,10 @@ export function Amounts({ amounts, label }) {
         style=${{ width: `${Math.max(amount > 0 ? 0.4 : 0, (100 * amount) / most)}%` }}></span></dd></div>`,
   )}</dl>`;
 }
+
+/**
+ * A table that scrolls where it is wider than the screen, by keyboard too.
+ * @param {{label: string, kind?: string, children?: any}} props
+ */
+export const Table = ({ label, kind, children }) =>
+  html`<div class="wide" tabindex="0" role="region" aria-label=${label}><table class=${kind}>${children}</table></div>`;

@@ -100,7 +100,7 @@ function optionsOf({ counts, edges, kth, log, width }) {
 
 /** @param {{counts: number[], edges: number[], min: number, max: number, kth: number}} props */
 export function Histogram({ counts, edges, min, max, kth }) {
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const box = useRef(null);
   // Hits are few among all items: on a linear scale they would be invisible.
   const [log, setLog] = useState(true);
   const all = counts.reduce((sum, count) => sum + count, 0);

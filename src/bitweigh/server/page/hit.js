@@ -2,7 +2,7 @@
 // One item on the page: its rank, title, id, distance and payload, and where to go from it.
 import { html } from "./vendor/standalone.module.js";
 import { distance } from "./format.js";
-import { Payload, titleField, titleOf } from "./payload.js";
+import { Payload, Summary, titleField, titleOf } from "./payload.js";
 
 /**
  * An item's title with its id beside it, unless the id is all there is to call it by.
@@ -16,7 +16,7 @@ export function Name({ item, clipped }) {
 }
 
 /**
- * Children stand below the payload; `brief` leaves the payload out.
+ * Children stand below the payload; `brief` is one line of it.
  * @param {HitProps} props
  */
 export function Hit({ item, rank, mark, more, choose, brief, children }) {
@@ -32,6 +32,6 @@ export function Hit({ item, rank, mark, more, choose, brief, children }) {
       ${item.distance !== undefined && html`<span class="distance"><span class="said">distance </span>
         ${distance(item.distance)}</span>`}</span>
     </div>
-    ${!brief && html`<${Payload} payload=${item.payload} without=${field} choose=${choose} />`}
+    ${brief ? html`<${Summary} item=${item} />` : html`<${Payload} payload=${item.payload} without=${field} choose=${choose} />`}
     ${children}</li>`;
 }

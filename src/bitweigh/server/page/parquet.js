@@ -90,13 +90,8 @@ class Reader {
 }
 
 /**
- * A node of the schema: a column, or a part of a nested one.
- * @typedef {{name: string, type: number, children: number, isText: boolean}} Element
- */
-
-/**
  * @param {Reader} reader
- * @returns {Element}
+ * @returns {SchemaNode}
  */
 function elementOf(reader) {
   const element = { name: "", type: -1, children: 0, isText: false };
@@ -112,7 +107,7 @@ function elementOf(reader) {
 
 /**
  * Columns are the root's children in a tree that is stored depth first.
- * @param {Element[]} schema
+ * @param {SchemaNode[]} schema
  * @returns {Column[]}
  */
 function columnsIn(schema) {
@@ -142,7 +137,7 @@ function columnsIn(schema) {
  */
 export function schemaOf(footer) {
   const reader = new Reader(footer);
-  /** @type {Element[]} */
+  /** @type {SchemaNode[]} */
   const schema = [];
   let rows = 0;
   reader.fields((id, type) => {
@@ -171,6 +166,6 @@ export async function schemaOfFile(file) {
   try {
     return schemaOf(new Uint8Array(await file.slice(-8 - length, -8).arrayBuffer()));
   } catch (error) {
-    throw new Error(`${file.name} is damaged: ${/** @type {Error} */ (error).message}.`);
+    throw new Error(`${file.name} is damaged: ${error.message}.`);
   }
 }

@@ -15,9 +15,6 @@ const LINK = /^https?:\/\/[^\s]+$/i;
 const TITLES = ["title", "name", "label", "heading", "headline", "subject"];
 const LONG = 400;
 const SHORT = 40;
-// Marks integers that JSON.stringify does not take.
-const RAW = "\u0001";
-const RAWS = /"\\u0001(-?\d+)"/g;
 const GROUPS = ["and", "or", "not"];
 const LONGEST_FILTER = 200;
 
@@ -35,22 +32,32 @@ export function pictureOf(value) {
 }
 
 /**
- * The field that names an item, null if none does.
+ * The names of fields that are text to read, the title first.
  * @param {Fields | undefined} payload
  */
-export function titleField(payload) {
-  const fields = Object.keys(payload ?? {});
-  /** @param {string} name */
-  const isTitle = (name) => {
+function textsOf(payload) {
+  const fields = Object.keys(payload ?? {}).filter((name) => {
     const value = payload?.[name];
     return typeof value === "string" && value.trim() !== "" && value.length <= LONG &&
       !LINK.test(value) && !pictureOf(value) && !value.startsWith("data:");
-  };
-  return (
-    TITLES.map((wanted) => fields.find((name) => name.toLowerCase() === wanted)).find(
-      (name) => name !== undefined && isTitle(name),
-    ) ?? fields.find(isTitle) ?? null
-  );
+  });
+  const title = TITLES.map((wanted) => fields.find((name) => name.toLowerCase() === wanted)).find(Boolean);
+  return title ? [title, ...fields.filter((name) => name !== title)] : fields;
+}
+
+/**
+ * The field that names an item, null if none does.
+ * @param {Fields | undefined} payload
+ */
+export const titleField = (payload) => textsOf(payload)[0] ?? null;
+
+/**
+ * What an item says besides its title, in one line.
+ * @param {{item: Item}} props
+ */
+export function Summary({ item: { payload } }) {
+  const text = payload?.[textsOf(payload)[1]];
+  return text === undefined ? null : html`<span class="summary clipped" dir="auto">${text}</span>`;
 }
 
 /**
@@ -63,11 +70,11 @@ export function titleOf({ id, key, payload }) {
 }
 
 /**
- * A value as JSON; large integers are BigInt.
+ * A value as JSON. Large integers are BigInt in browsers that have `rawJSON`.
  * @param {unknown} value
  */
 const written = (value) =>
-  JSON.stringify(value, (_, one) => (typeof one === "bigint" ? RAW + one : one)).replaceAll(RAWS, "$1");
+  JSON.stringify(value, (_, one) => (typeof one === "bigint" ? /** @type {any} */ (JSON).rawJSON(one) : one));
 
 /**
  * Whether the server can filter by a value: names with dots are paths there.

@@ -14,6 +14,7 @@ const PARQUET = "application/vnd.apache.parquet";
  */
 function python(value) {
   if (value === null) return "None";
+  if (typeof value === "bigint") return String(value);
   if (typeof value === "boolean") return value ? "True" : "False";
   if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
   if (typeof value === "object")
@@ -23,46 +24,32 @@ function python(value) {
 
 /**
  * Arguments by name, without those that are undefined.
- * @param {Record<string, string | undefined>} given
+ * @param {Record<string, any>} given
  */
 const named = (given) =>
-  Object.entries(given).flatMap(([name, text]) => (text === undefined ? [] : [`${name}=${text}`]));
+  Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${python(value)}`]));
 
 /**
- * What a request for hits says besides its query.
+ * The client's method that sends a search, and its arguments.
  * @param {Record<string, any>} body
  */
-const optionsOf = ({ k, filter, payload }) => ({
-  k: python(k),
-  filter: filter && python(filter),
-  payload: payload && python(payload),
-});
-
-/**
- * The client's method that sends a search, and how it takes the query.
- * @param {Record<string, any>} body
- */
-function searchOf(body) {
-  const options = named(optionsOf(body));
-  if (body.text !== undefined) return ["search_text", python(body.text), ...options];
-  if (body.id !== undefined) return ["search_by_id", body.id, ...options];
-  if (body.key !== undefined) return ["search_by_id", ...named({ keys: python(body.key) }), ...options];
-  if (body.costs !== undefined) return ["search_costs", python(body.costs), ...options];
-  return ["search", python(body.vector), ...options];
+function searchOf({ text, id, key, costs, vector, ...options }) {
+  const given = named(options);
+  if (text !== undefined) return ["search_text", python(text), ...given];
+  if (id !== undefined) return ["search_by_id", id, ...given];
+  if (key !== undefined) return ["search_by_id", ...named({ keys: key }), ...given];
+  if (costs !== undefined) return ["search_costs", python(costs), ...given];
+  return ["search", python(vector), ...given];
 }
 
 /** @param {Record<string, any>} body */
-function explainOf(body) {
-  const item = body.key === undefined ? body.id : `collection.get(keys=[${python(body.key)}])[0].id`;
+function explainOf({ text, id = "", key, vector, ids, k, filter, payload }) {
+  const item = key === undefined ? id : `collection.get(keys=[${python(key)}])[0].id`;
   return [
     "explain",
-    ...(body.vector === undefined ? [] : [python(body.vector)]),
-    ...named({
-      text: body.text && python(body.text),
-      id: item,
-      ids: body.ids && `[${body.ids.join(", ")}]`,
-      ...optionsOf(body),
-    }),
+    ...(vector === undefined ? [] : [python(vector)]),
+    ...(item ? [`id=${item}`] : []),
+    ...named({ text, ids: ids?.map(BigInt), k, filter, payload }),
   ];
 }
 
@@ -71,11 +58,8 @@ function explainOf(body) {
  * @param {string} file
  */
 function importOf(query, file) {
-  const names = named(
-    Object.fromEntries(["id", "key", "value"].map((name) => [name, query.get(name) === null ? undefined : python(query.get(name))])),
-  );
-  const payload = (query.get("payload") ?? "").split(",").filter(Boolean);
-  return ["import_parquet", python(file), ...names, `payload=${python(payload)}`];
+  const { payload = "", ...names } = Object.fromEntries(query);
+  return ["import_parquet", python(file), ...named({ ...names, payload: payload.split(",").filter(Boolean) })];
 }
 
 /**
@@ -91,7 +75,7 @@ function called(before, [method, ...given]) {
 /**
  * The lines that send a request by the client, and those of imports before them.
  * @param {Asked} request
- * @returns {{imports: string[], lines: string[]}}
+ * @returns {{imports?: string[], lines: string[]}}
  */
 function callOf({ method, path, body, file }) {
   const [route, rest] = path.split("?", 2);
@@ -99,47 +83,46 @@ function callOf({ method, path, body, file }) {
   const [, , what, name, action] = route.split("/");
   // The client has no call for these.
   if (what !== "collections" || name === undefined || query.has("after")) {
-    if (path === "/v1") return { imports: [], lines: ["print(client.info())"] };
+    if (path === "/v1") return { lines: ["print(client.info())"] };
     const headers = key.get() ? `, headers={"authorization": "Bearer " + os.environ["BITWEIGH_KEY"]}` : "";
     return { imports: ["import httpx"], lines: [`print(httpx.get(${python(location.origin + path)}${headers}).text)`] };
   }
   const of = `collection = client[${python(decodeURIComponent(name))}]`;
   const given = /** @type {Record<string, any>} */ (body ?? {});
   if (method === "PUT") {
-    const { kind, ...options } = given;
-    const more = Object.entries(options).map(([one, value]) => `${one}=${python(value)}`);
-    return { imports: [], lines: [called("client", ["create", python(decodeURIComponent(name)), `kind=${python(kind)}`, ...more])] };
+    return { lines: [called("client", ["create", python(decodeURIComponent(name)), ...named(given)])] };
   }
   if (action === "search") {
     const show = ["for id_, distance in zip(found.ids, found.distances):", "    if id_ >= 0:", "        print(id_, distance)"];
-    return { imports: [], lines: [of, `found = ${called("collection", searchOf(given))}`, ...show] };
+    return { lines: [of, `found = ${called("collection", searchOf(given))}`, ...show] };
   }
   if (action === "explain")
-    return { imports: [], lines: [of, `found = ${called("collection", explainOf(given))}`, `print(found["plan"])`] };
+    return { lines: [of, `found = ${called("collection", explainOf(given))}`, `print(found["plan"])`] };
   if (action === "import")
-    return { imports: [], lines: [of, `print(${called("collection", importOf(query, file ?? ""))})`] };
+    return { lines: [of, `print(${called("collection", importOf(query, file ?? ""))})`] };
   if (action === "items") {
     const filter = query.get("filter");
-    const options = named({ filter: filter === null ? undefined : python(JSON.parse(filter)) });
+    const options = named({ filter: filter === null ? undefined : JSON.parse(filter) });
     return {
       imports: ["from itertools import islice"],
       lines: [of, `for item in islice(${called("collection", ["iterate", ...options])}, ${query.get("limit")}):`, "    print(item)"],
     };
   }
-  return { imports: [], lines: [of, "print(collection.info())"] };
+  return { lines: [of, "print(collection.info())"] };
 }
 
 /** @param {Asked[]} requests */
 export function pythonOf(requests) {
   const calls = requests.map(callOf);
-  const imports = new Set(calls.flatMap((call) => call.imports));
+  const imports = new Set(calls.flatMap(({ imports = [] }) => imports));
   if (key.get()) imports.add("import os");
   const lines = new Set(calls.flatMap((call) => call.lines.join("\n")));
   const given = [python(location.origin), ...(key.get() ? [`key=os.environ["BITWEIGH_KEY"]`] : [])];
   const body = [...lines].join("\n").split("\n").map((line) => `    ${line}`);
-  const standard = ["import os", "from itertools import islice"].filter((line) => imports.has(line));
-  const others = imports.has("import httpx") ? ["import httpx"] : [];
-  return [...standard, ...(standard.length ? [""] : []), ...others, "from bitweigh.client import Client", "",
+  /** @param {string[]} lines */
+  const those = (...lines) => lines.filter((line) => imports.has(line));
+  const standard = those("import os", "from itertools import islice");
+  return [...standard, ...(standard.length ? [""] : []), ...those("import httpx"), "from bitweigh.client import Client", "",
     `with Client(${given.join(", ")}) as client:`, ...body].join("\n");
 }
 

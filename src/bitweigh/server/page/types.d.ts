@@ -28,8 +28,13 @@ type Costs = Pair[];
 /** The bits of an item, as "0" and "1", and what each pays. */
 type Bits = { bits: string; pays: number[] };
 type Distances = { counts: number[]; edges: number[]; min: number; max: number };
+/** How a search ran; a cluster says only its plan and the reason. */
+type Plan = {
+  plan: string; reason: string; segments: Segment[]; counters: Record<string, number>; predicted_us: number;
+  scan_us: number; engine_us: number; searches: number; searches_by_bands: number; pages: number; pages_from_disk: number;
+};
 type Explained = {
-  plan: Record<string, any>; hits: Hit[]; costs: Costs; bits: Record<string, Bits>;
+  plan: Plan; hits: Hit[]; costs: Costs; bits: Record<string, Bits>;
   histogram: Distances | null; exact: boolean;
 };
 type Job = {
@@ -38,6 +43,8 @@ type Job = {
 };
 /** What the server says of itself. */
 type About = { embedder: boolean } & Record<string, unknown>;
+/** What is known of it; `about` is null until it has answered. */
+type Server = { about: About | null; collections: Listed[]; error: string };
 /** What a search knows of a segment. */
 type Segment = {
   rows: number; removed_rows: number; bands: number; wanted_bands: number; band_bits: number;
@@ -51,12 +58,22 @@ type ClusterState = {
 } & Record<string, any>;
 /** A column of a parquet file. */
 type Column = { name: string; type: string };
+/** A node of a parquet file's schema: a column, or a part of a nested one. */
+type SchemaNode = { name: string; type: number; children: number; isText: boolean };
 /** A file to import: which column has the ids or keys, which the vectors or codes, and which are payload. */
 type Chosen = {
   file: File; rows: number; columns: Column[]; by: "id" | "key"; name: string; value: string; payload: string[];
 };
 /** Requests by route; p99 in seconds. */
 type Route = { route: string; count: number; failed: number; p99: number };
+/** What the health view shows; null before the first answer, and what the key may not read. */
+type Measured = {
+  facts: any; about: any; routes: Route[] | null; per_second: number | null; error: string;
+};
+/** What the browse view shows: items, and the id after which the next ones begin. */
+type Listing = { items: Item[] | null; next: string | null; error: string };
+/** Factors of weights by bit; 1 for those that are not there. */
+type Factors = Record<number, number>;
 
 /** What is done when somebody clicks a value of a payload. */
 type Choose = (name: string, value: Plain) => void;

@@ -6,6 +6,8 @@ export function render(what: any, where: Element): void;
 export function useState<T>(first: T | (() => T)): [T, (next: T | ((old: T) => T)) => void];
 export function useEffect(run: () => void | (() => void), on?: readonly unknown[]): void;
 export function useLayoutEffect(run: () => void | (() => void), on?: readonly unknown[]): void;
+// Without a value it is for an element.
+export function useRef(first: null): { current: HTMLElement | null };
 export function useRef<T>(first: T): { current: T };
 export function useMemo<T>(make: () => T, on: readonly unknown[]): T;
 export function useCallback<T>(run: T, on: readonly unknown[]): T;

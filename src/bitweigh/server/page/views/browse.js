@@ -41,7 +41,7 @@ export const Browse = (props) =>
 function Items({ listed, place, again, more, choose }) {
   const [from, setFrom] = useState("");
   const [start, setStart] = useState(/** @type {string | null} */ (null));
-  const [state, setState] = useState({ items: /** @type {Item[] | null} */ (null), next: /** @type {string | null} */ (null), error: "" });
+  const [state, setState] = useState(/** @type {Listing} */ ({ items: null, next: null, error: "" }));
   const [busy, setBusy] = useState(true);
   const newest = useRef(0);
   const first = pageOf(listed.name, place.filter, start);
@@ -56,7 +56,7 @@ function Items({ listed, place, again, more, choose }) {
       const answer = await ask(pageOf(listed.name, place.filter, after));
       if (turn === newest.current) setState({ items: [...shown, ...answer.items], next: answer.next, error: "" });
     } catch (refused) {
-      if (turn === newest.current) setState((old) => ({ ...old, error: /** @type {Error} */ (refused).message }));
+      if (turn === newest.current) setState((old) => ({ ...old, error: refused.status ? refused.message : "" }));
     }
     if (turn === newest.current) setBusy(false);
   };

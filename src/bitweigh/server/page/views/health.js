@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from "../vendor/standalone.module.js";
 import { Problem, Waiting } from "../answer.js";
 import { ask, metrics, ofCollection } from "../api.js";
-import { Amounts, Facts } from "../figures.js";
+import { Amounts, Facts, Table } from "../figures.js";
 import { counted, duration, microseconds, number, percent, size } from "../format.js";
 import { routesOf } from "../metrics.js";
 import { Snippet } from "../snippet.js";
@@ -23,7 +23,7 @@ function Memory({ memory }) {
  * The p99 is the end of the bucket that holds it.
  * @param {Route} route
  */
-const p99Of = ({ count, p99 }) => (!count ? "–" : Number.isNaN(p99) ? "–" : Number.isFinite(p99) ? `≤ ${microseconds(1e6 * p99)}` : "> 10 s");
+const p99Of = ({ count, p99 }) => (!count || Number.isNaN(p99) ? "–" : Number.isFinite(p99) ? `≤ ${microseconds(1e6 * p99)}` : "> 10 s");
 
 /**
  * A route, whose collection takes less room on a narrow screen.
@@ -40,11 +40,11 @@ function Requests({ routes, per_second }) {
   const rows = routes.filter((one) => one.count);
   return html`<section class="card"><h3>Requests${per_second === null ? "" : `: ${number(Math.round(10 * per_second) / 10)} a second`}</h3>
     ${!rows.length && html`<p class="quiet">None yet.</p>`}
-    ${rows.length > 0 && html`<div class="wide" tabindex="0" role="region" aria-label="requests by route"><table class="full">
+    ${rows.length > 0 && html`<${Table} label="requests by route" kind="full">
       <thead><tr><th>route</th><th class="num">count</th><th class="num">failed</th><th class="num">p99</th></tr></thead>
       <tbody>${rows.map((one) => html`<tr key=${one.route}><td><${Path} route=${one.route} /></td>
         <td class="num">${number(one.count)}</td><td class=${`num ${one.failed ? "bad" : ""}`}>${number(one.failed)}</td>
-        <td class="num">${p99Of(one)}</td></tr>`)}</tbody></table></div>`}</section>`;
+        <td class="num">${p99Of(one)}</td></tr>`)}</tbody><//>`}</section>`;
 }
 
 /**
@@ -66,12 +66,12 @@ function Cluster({ state }) {
     return { name, state: group.suspects.includes(name) ? "suspect" : "open" };
   };
   return html`<section class="card"><h3>Version ${state.version}: ${counted(shards.length, "shard")} × ${counted(replicas, "replica")}</h3>
-    <div class="wide" tabindex="0" role="region" aria-label="shards and replicas"><table class="grid"><thead><tr><td></td>${shards.map(
+    <${Table} label="shards and replicas" kind="grid"><thead><tr><td></td>${shards.map(
       (one) => html`<th scope="col">shard ${one.shard}<br /><span class="quiet">${counted(one.rows, "row")}</span></th>`,
     )}</tr></thead><tbody>${Array.from({ length: replicas }, (_, replica) => html`<tr><th scope="row">replica ${replica}</th>${shards.map(({ shard }) => {
       const { name, state } = holderOf(shard, replica);
       return html`<td class=${state === "open" ? "good" : "bad"}>${state}<br /><span class="quiet">${name}</span></td>`;
-    })}</tr>`)}</tbody></table></div>
+    })}</tr>`)}</tbody><//>
     ${groups && html`<${Facts} facts=${[
       ["waiting", number(state.queued)], ["answered", number(state.answered)], ["batches", number(state.batches)],
       ["hedges", number(state.hedges)], ["failovers", number(state.failovers)], ["second rounds", number(state.second_rounds)],
@@ -86,7 +86,7 @@ const factsOf = (facts) => [
   ["items", number(facts.items)],
   ["kind", facts.definition.kind],
   ["bits", facts.n_bits === null ? "not fitted yet" : number(facts.n_bits)],
-  [facts.cluster ? "version" : "last change", number(facts.seq)],
+  facts.cluster ? ["version", number(facts.seq)] : ["last change", `no. ${number(facts.seq)}`],
   ...(facts.checkpoint
     ? /** @type {[string, any][]} */ ([
         ["checkpoint", `${duration(facts.checkpoint.age_seconds)} ago`],
@@ -99,10 +99,7 @@ const factsOf = (facts) => [
 /** @param {ViewProps} props */
 export function Health({ listed, again, looked }) {
   const path = ofCollection(listed.name);
-  const [state, setState] = useState({
-    facts: /** @type {any} */ (null), about: /** @type {any} */ (null),
-    routes: /** @type {Route[] | null} */ (null), per_second: /** @type {number | null} */ (null), error: "",
-  });
+  const [state, setState] = useState(/** @type {Measured} */ ({ facts: null, about: null, routes: null, per_second: null, error: "" }));
   useEffect(() => {
     let ended = false;
     let timer = 0;
@@ -124,8 +121,8 @@ export function Health({ listed, again, looked }) {
         looked();
       } catch (refused) {
         if (ended) return;
-        const { message, status } = /** @type {Refused} */ (refused);
-        setState((old) => ({ ...old, error: message }));
+        const { message, status } = refused;
+        setState((old) => ({ ...old, error: status ? message : "" }));
         if (status === 404) looked();
       }
       if (!ended) timer = setTimeout(look, EVERY_MS);

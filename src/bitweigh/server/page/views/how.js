@@ -12,7 +12,7 @@ const BINS = 60;
 
 /**
  * Times of the same search, predicted and measured.
- * @param {any} plan
+ * @param {Plan} plan
  * @returns {Amount[]}
  */
 function timesOf(plan) {
@@ -26,22 +26,21 @@ function timesOf(plan) {
 /**
  * How many rows were looked at. Rows of probed blocks are among those scanned; a sample that is
  * scored directly may be scanned later.
- * @param {any} plan
+ * @param {Plan} plan
  * @param {number} rows
  */
-const lookedAt = ({ counters }, rows) =>
-  Math.min(rows, (counters.rows_scanned ?? 0) + (counters.rows_scored_directly ?? 0));
+const lookedAt = ({ counters }, rows) => Math.min(rows, counters.rows_scanned + counters.rows_scored_directly);
 
 /**
  * From all items to the hits: how many were looked at, and how closely.
- * @param {any} plan
+ * @param {Plan} plan
  * @param {number} rows
  * @param {number} hits
  * @returns {Amount[]}
  */
 function rowsOf(plan, rows, hits) {
   const looked = lookedAt(plan, rows);
-  const scored = Math.min(looked, (plan.counters.verified ?? 0) + (plan.counters.rows_scored_directly ?? 0));
+  const scored = Math.min(looked, plan.counters.verified + plan.counters.rows_scored_directly);
   /** @param {number} count */
   const text = (count) => (rows ? `${number(count)} (${percent(count / rows)})` : number(count));
   return [
@@ -54,44 +53,45 @@ function rowsOf(plan, rows, hits) {
 
 /**
  * What probing did, if there was any, and the memory that was read.
- * @param {any} plan
+ * @param {Plan} plan
  * @returns {[string, string][]}
  */
 const factsOf = ({ counters, pages, pages_from_disk }) => [
   .../** @type {[string, string][]} */ (counters.probes ? [
     ["probes", number(counters.probes)],
-    ["empty probes", number(counters.empty_probes ?? 0)],
-    ["blocks probed", number(counters.blocks_probed ?? 0)],
-    ["rounds", number(counters.rounds ?? 0)],
-    ["duplicates", number(counters.duplicates ?? 0)],
+    ["empty probes", number(counters.empty_probes)],
+    ["blocks probed", number(counters.blocks_probed)],
+    ["rounds", number(counters.rounds)],
+    ["duplicates", number(counters.duplicates)],
   ] : []),
-  ["pages of 4 KiB", `${number(pages ?? 0)}, ${number(pages_from_disk ?? 0)} from disk`],
+  ["4 KiB pages read", number(pages)],
+  ["of these, from disk", number(pages_from_disk)],
 ];
 
 /**
- * @param {any} plan
+ * @param {Plan} plan
  * @param {number} rows
  */
 function earned(plan, rows) {
   const { searches, searches_by_bands, segments, counters } = plan;
-  const banded = segments.some((/** @type {Segment} */ one) => one.bands > 0);
+  const banded = segments.some((one) => one.bands > 0);
   if (!banded) return "There are no bands here, so every search is a scan.";
   const share = searches ? `Bands have answered ${percent(searches_by_bands / searches)} of ${counted(searches, "search", "searches")} so far. ` : "";
   if (!counters.probes) return `${share}For this query they were not used.`;
   return `${share}For this query they spared ${percent(1 - lookedAt(plan, rows) / rows)} of the items.`;
 }
 
-/** @param {{segments: Segment[]}} props */
-function Segments({ segments }) {
+/**
+ * What stands in the reason of the plan is not said again.
+ * @param {{segments: Segment[], reason: string}} props
+ */
+function Segments({ segments, reason }) {
   if (!segments.length) return null;
-  return html`<div class="wide" tabindex="0" role="region" aria-label="segments"><table><thead><tr>
-      <th class="num">rows</th><th class="num">removed</th><th>bands</th><th>layout</th>
-      <th>why these bands</th></tr></thead>
-    <tbody>${segments.map(
-      (one) => html`<tr><td class="num">${number(one.rows)}</td><td class="num">${number(one.removed_rows)}</td>
-        <td>${one.bands ? `${one.bands} of up to ${one.band_bits} bits` : "none"}</td><td>${one.layout}</td>
-        <td class="text">${one.decision || "–"}</td></tr>`,
-    )}</tbody></table></div>`;
+  return html`<ul class="segments">${segments.map(
+    (one) => html`<li>Segment of ${counted(one.rows, "row")}, ${one.bands ? `${counted(one.bands, "band")} of up to ${counted(one.band_bits, "bit")}` : "no bands"},
+      ${" "}${one.layout} layout${one.removed_rows ? `, ${number(one.removed_rows)} removed` : ""}
+      ${!reason.includes(one.decision) && html`<span class="line">${one.decision}</span>`}</li>`,
+  )}</ul>`;
 }
 
 /** @param {ViewProps} props */
@@ -104,7 +104,7 @@ export function How(props) {
   if (!query) return null;
   if (!answer) return html`<${Problem} error=${error} /><${Waiting} busy=${busy} />`;
   const { plan, hits, histogram } = /** @type {Explained} */ (answer);
-  const segments = /** @type {Segment[]} */ (plan.segments ?? []);
+  const segments = plan.segments ?? [];
   const rows = segments.reduce((sum, one) => sum + one.rows, 0) || listed.items;
   const counters = plan.counters;
   return html`<div aria-busy=${busy}><${Problem} error=${error} />
@@ -116,9 +116,9 @@ export function How(props) {
     <p><span class="badge">${plan.plan}</span> ${plan.reason}</p>
     ${counters && html`<div class="pairs"><section class="card"><h3>Time</h3>
         <${Amounts} label="times" amounts=${timesOf(plan)} />
-        ${search.answer && html`<p class="line">Over HTTP, the server took ${microseconds(search.answer.took_us)} in total.</p>`}</section>
+        ${search.answer && html`<p class="line">Over HTTP, the server took ${microseconds(search.answer.took_us)} in total${query.text ? ", with the embedding of the text" : ""}.</p>`}</section>
       <section class="card"><h3>Items</h3><${Amounts} label="items" amounts=${rowsOf(plan, rows, hits.length)} /></section></div>
     <${Facts} facts=${factsOf(plan)} />
-    <h2>Bands</h2><p>${earned(plan, rows)}</p><${Segments} segments=${segments} />`}
+    <h2>Bands</h2><p>${earned(plan, rows)}</p><${Segments} segments=${segments} reason=${plan.reason} />`}
     <${Snippet} requests=${[request, searchRequest(props)]} /></div>`;
 }

@@ -4,6 +4,7 @@ import { html, useEffect, useState } from "../vendor/standalone.module.js";
 import { Problem } from "../answer.js";
 import { ask, ofCollection, upload } from "../api.js";
 import { Create } from "../create.js";
+import { Table } from "../figures.js";
 import { counted, number, size } from "../format.js";
 import { schemaOfFile } from "../parquet.js";
 import { Snippet } from "../snippet.js";
@@ -87,11 +88,11 @@ function Progress({ job, stop }) {
       ${" "}${job.seconds.toFixed(1)} s${seconds > 1 ? `, about ${Math.ceil(seconds)} s to go` : ""}</p>
     ${job.state === "running" && html`<button type="button" onClick=${stop}>Stop</button>`}
     <${Problem} error=${job.detail} />
-    ${job.errors.length > 0 && html`<div class="wide" tabindex="0" role="region" aria-label="rows that failed"><table>
+    ${job.errors.length > 0 && html`<${Table} label="rows that failed">
       <caption>Rows that failed${job.failed > job.errors.length ? `, the first ${job.errors.length} of ${number(job.failed)}` : ""}</caption>
       <thead><tr>${Object.keys(job.errors[0]).map((name) => html`<th key=${name}>${name}</th>`)}</tr></thead>
       <tbody>${job.errors.map((error) => html`<tr>${Object.values(error).map(
-        (value) => html`<td dir="auto">${String(value)}</td>`)}</tr>`)}</tbody></table></div>`}</section>`;
+        (value) => html`<td dir="auto">${String(value)}</td>`)}</tr>`)}</tbody><//>`}</section>`;
 }
 
 /** @param {ViewProps} props */
@@ -146,7 +147,7 @@ export function Import({ listed, again, go, looked }) {
       setError("");
     } catch (wrong) {
       setChosen(null);
-      setError(/** @type {Error} */ (wrong).message);
+      setError(wrong.message);
     }
   };
   const request = chosen && requestOf(listed.name, chosen);
@@ -163,7 +164,7 @@ export function Import({ listed, again, go, looked }) {
         sending.tell(null);
       });
     } catch (refused) {
-      sending.error = /** @type {Error} */ (refused).message;
+      sending.error = refused.message;
     }
     sending.part = -1;
     sending.tell(begun);
@@ -187,5 +188,5 @@ export function Import({ listed, again, go, looked }) {
       stop=${() => ask({ method: "DELETE", path: `/v1/jobs/${job.id}` }).then(setJob, (refused) => setError(refused.message))} />`}
     <${Snippet} requests=${[request]} />
     <details class="snippet"><summary>Create another collection</summary>
-      <${Create} done=${async (/** @type {string} */ name) => { await looked(); go({ collection: name, typed: "", filter: {} }); }} /></details></div>`;
+      <${Create} done=${async (name) => { await looked(); go({ collection: name, typed: "", filter: {} }); }} /></details></div>`;
 }

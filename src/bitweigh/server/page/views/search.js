@@ -57,10 +57,10 @@ export function Search(props) {
   const ids = found.fresh && answer ? answer.hits.map((hit) => hit.id) : [];
   const explained = useAnswer(ids.length ? explainRequest(props, { k: 1, ids }) : null, again);
   const why = /** @type {Explained | null} */ (explained.fresh ? explained.answer : null);
-  const order = useMemo(() => (why ? byWeight(why.costs) : []), [why]);
+  const order = useMemo(() => byWeight(why?.costs ?? []), [why]);
   const plain = useAnswer(beside && why ? costsRequest(props, hamming(why.costs)) : null, again);
   const plainHits = plain.fresh && plain.answer ? othersOf(props, plain.answer.hits) : null;
-  const only = plainHits?.map((/** @type {Hit} */ hit) => hit.id).filter((/** @type {string} */ id) => !ids.includes(id)) ?? [];
+  const only = plainHits?.map((hit) => hit.id).filter((id) => !ids.includes(id)) ?? [];
   const missed = useAnswer(only.length ? explainRequest(props, { k: 1, ids: only }) : null, again);
   if (!query) return null;
   const bits = { ...(missed.fresh && missed.answer?.bits), ...why?.bits };
@@ -84,7 +84,7 @@ export function Search(props) {
           onChange=${() => setBeside(!beside)} /> Compare with plain Hamming</label></div>
       ${why && answer.hits.length > 0 && html`<p class="line"><${Legend} costs=${why.costs} /></p>`}
       ${!answer.hits.length && html`<${Nothing} filtered=${filtered} />`}
-      <div class=${beside ? "beside" : ""}>
+      ${answer.hits.length > 0 && html`<div class=${beside ? "beside" : ""}>
         <section aria-label="Hits">${beside && html`<h2>${answer.exact ? "Weighted" : "By the vectors"}</h2>
             <p class="line">${answer.exact ? "Each bit pays its weight" : "The nearest by weighted bits, ranked again"}</p>`}
           ${list(answer.hits, plainHits ? ranksOf(plainHits) : null, "plain")}</section>
@@ -93,6 +93,6 @@ export function Search(props) {
             ? `Each bit pays 1 · ${shared} of ${plainHits.length} are weighted hits too`
             : "Each bit pays 1"}</p>
           <${Problem} error=${plain.error || explained.error} />
-          ${plainHits && list(plainHits, ranksOf(answer.hits), "weighted")}</section>`}</div>`}
+          ${plainHits && list(plainHits, ranksOf(answer.hits), "weighted")}</section>`}</div>`}`}
     <${Snippet} requests=${[request]} /></div>`;
 }

@@ -1,17 +1,14 @@
 // @ts-check
 // The weights view: the costs of the query as bars that can be dragged or muted, and the ranking
 // that follows at once.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/standalone.module.js";
-import { Problem, useAnswer, Waiting } from "../answer.js";
+import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/standalone.module.js";
+import { Problem, useAnswer, useStateOf, Waiting } from "../answer.js";
 import { byWeight, contrast, hamming, reweighed, weightOf } from "../costs.js";
 import { counted, distance, microseconds, number } from "../format.js";
 import { Name } from "../hit.js";
+import { Summary } from "../payload.js";
 import { costsRequest, explainRequest, othersOf } from "../requests.js";
 import { Snippet } from "../snippet.js";
-
-/**
- * @typedef {Record<number, number>} Factors of weights by bit; 1 for those that are not there
- */
 
 // Bars that fit on a phone; all bits are shown on request.
 const SHOWN = 64;
@@ -19,6 +16,7 @@ const STEP = 0.1;
 const MAX_FACTOR = 2;
 const CLICK_PIXELS = 3;
 const MOVE_MS = 250;
+const AS_ASKED = { factors: /** @type {Factors} */ ({}), power: 1 };
 
 /** @param {number} factor */
 const clamped = (factor) => Math.round(100 * Math.min(MAX_FACTOR, Math.max(0, factor))) / 100;
@@ -31,10 +29,13 @@ const clamped = (factor) => Math.round(100 * Math.min(MAX_FACTOR, Math.max(0, fa
  */
 function Bars({ weights, order, factors, change }) {
   const [at, setAt] = useState(0);
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const box = useRef(null);
   const drag = useRef(/** @type {{x: number, y: number, bit: number, moved: boolean} | null} */ (null));
   const top = Math.max(...order.map((bit) => weights[bit]), Number.MIN_VALUE);
-  const factorOf = (/** @type {number} */ bit) => factors[bit] ?? 1;
+  /** @param {number} bit */
+  const factorOf = (bit) => factors[bit] ?? 1;
+  /** @param {number} bit */
+  const mute = (bit) => change({ [bit]: factorOf(bit) === 0 ? 1 : 0 });
   /** @param {number} place */
   const focus = (place) => {
     const next = Math.min(order.length - 1, Math.max(0, place));
@@ -75,8 +76,8 @@ function Bars({ weights, order, factors, change }) {
       End: () => focus(order.length - 1),
       ArrowUp: () => change({ [bit]: clamped(factorOf(bit) + STEP) }),
       ArrowDown: () => change({ [bit]: clamped(factorOf(bit) - STEP) }),
-      m: () => change({ [bit]: factorOf(bit) === 0 ? 1 : 0 }),
-      M: () => change({ [bit]: factorOf(bit) === 0 ? 1 : 0 }),
+      m: () => mute(bit),
+      M: () => mute(bit),
     };
     if (!keys[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
@@ -87,7 +88,7 @@ function Bars({ weights, order, factors, change }) {
     onPointerUp=${() => {
       const now = drag.current;
       drag.current = null;
-      if (now && !now.moved) change({ [now.bit]: factorOf(now.bit) === 0 ? 1 : 0 });
+      if (now && !now.moved) mute(now.bit);
     }}>${order.map((bit, place) => {
       const factor = factorOf(bit);
       const text = factor === 0 ? "muted" : `weight ${number(factor * weights[bit])}`;
@@ -127,7 +128,7 @@ function movedBy(before, id, place) {
  * @param {{hits: Hit[], before: string[]}} props
  */
 function Ranking({ hits, before }) {
-  const list = useRef(/** @type {HTMLElement | null} */ (null));
+  const list = useRef(null);
   const places = useRef(/** @type {Map<string, number>} */ (new Map()));
   useLayoutEffect(() => {
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -146,7 +147,7 @@ function Ranking({ hits, before }) {
     const move = movedBy(before, hit.id, place);
     return html`<li key=${hit.id} data-id=${hit.id}><span class="rank">${place + 1}</span>
       <span class=${`move ${move.kind}`}><span aria-hidden="true">${move.text}</span><span class="said">${move.said}</span></span>
-      <${Name} item=${hit} clipped />
+      <${Name} item=${hit} clipped /><${Summary} item=${hit} />
       <span class="distance">${distance(hit.distance)}</span></li>`;
   })}</ol>`;
 }
@@ -154,17 +155,11 @@ function Ranking({ hits, before }) {
 /** @param {ViewProps} props */
 export function Weights(props) {
   const { query, again } = props;
-  const [factors, setFactors] = useState(/** @type {Factors} */ ({}));
-  const [power, setPower] = useState(1);
+  const [{ factors, power }, setChanges] = useStateOf(query, AS_ASKED);
   const [all, setAll] = useState(false);
-  const reset = () => {
-    setFactors({});
-    setPower(1);
-  };
-  useEffect(reset, [JSON.stringify(query)]);
   const first = useAnswer(explainRequest(props), again);
   const costs = /** @type {Costs | null} */ (first.answer?.costs ?? null);
-  const order = useMemo(() => (costs ? byWeight(costs) : []), [costs]);
+  const order = useMemo(() => byWeight(costs ?? []), [costs]);
   const contrasted = useMemo(
     () => costs && (power === 0 ? hamming(costs) : reweighed(costs, contrast(costs, power))),
     [costs, power],
@@ -188,21 +183,22 @@ export function Weights(props) {
   const before = othersOf(props, (comparable ? asked.answer : answer)?.hits ?? []).map((hit) => hit.id);
   const changed = Object.values(factors).filter((factor) => factor !== 1).length;
   const muted = Object.values(factors).filter((factor) => factor === 0).length;
+  const powerText = power === 0 ? "0: plain Hamming" : power === 1 ? "1: as asked" : power.toFixed(1);
   const moved = hits.filter((hit, place) => before[place] !== hit.id).length;
   return html`<div aria-busy=${first.busy}><${Problem} error=${first.error || found.error || asked.error} />
     ${!costs && html`<${Waiting} busy=${first.busy} rows=${2} />`}
     ${costs && html`<p class="line">Drag across the bars to draw other weights; click one to mute its bit.
         ${" "}By keyboard: ← → choose a bit, ↑ ↓ change it, M mutes it.</p>
       <${Bars} weights=${weights} order=${all ? order : order.slice(0, SHOWN)} factors=${factors}
-        change=${(/** @type {Factors} */ changes) => setFactors((old) => ({ ...old, ...changes }))} />
+        change=${(changes) => setChanges((old) => ({ ...old, factors: { ...old.factors, ...changes } }))} />
       <div class="toolbar">
         <label class="contrast">Contrast <input type="range" min="0" max="3" step="0.1" value=${power}
-          aria-valuetext=${power === 0 ? "0, plain Hamming" : power === 1 ? "1, as asked" : String(power)}
-          onInput=${(event) => setPower(Number(event.target.value))} />
-          ${" "}<span class="quiet">${power === 0 ? "0: plain Hamming" : power === 1 ? "1: as asked" : power.toFixed(1)}</span></label>
+          aria-valuetext=${powerText}
+          onInput=${(event) => setChanges((old) => ({ ...old, power: Number(event.target.value) }))} />
+          ${" "}<span class="quiet">${powerText}</span></label>
         <span class="row">${order.length > SHOWN && html`<button type="button" onClick=${() => setAll(!all)}>
             ${all ? `The ${SHOWN} heaviest` : `All ${order.length} bits`}</button>`}
-          <button type="button" onClick=${reset}>Reset</button></span></div>`}
+          <button type="button" onClick=${() => setChanges(() => AS_ASKED)}>Reset</button></span></div>`}
     ${answer && !hits.length && html`<p class="empty">There are no hits to rank.</p>`}
     ${hits.length > 0 && html`<p class="line" role="status">${comparable
         ? `${moved} of ${hits.length} places changed · ${counted(changed - muted, "bit")} changed, ${muted} muted · ranked in ${microseconds(answer.engine_us)}`

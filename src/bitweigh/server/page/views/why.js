@@ -1,9 +1,10 @@
 // @ts-check
 // The why view: the bits of each hit in descending weight, what each pays, and two hits compared.
 import { html, useEffect, useMemo, useState } from "../vendor/standalone.module.js";
-import { Problem, useAnswer, Waiting } from "../answer.js";
+import { Problem, useAnswer, useStateOf, Waiting } from "../answer.js";
 import { ofCollection } from "../api.js";
 import { askedFor, byWeight, extraOf, leastOf, payingBits, sumOf, weightOf } from "../costs.js";
+import { Table } from "../figures.js";
 import { counted, distance, number, percent } from "../format.js";
 import { Hit } from "../hit.js";
 import { titleOf } from "../payload.js";
@@ -24,13 +25,13 @@ function Paying({ item, costs }) {
   return html`<details class="paying" onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary>${paying.length} of ${counted(costs.length, "bit")} ${paying.length === 1 ? "pays" : "pay"} ${number(paid)}${all > 0
       ? html`, ${percent(paid / all)}<span class="on-wide"> of the total</span>` : ""}</summary>
-    ${open && html`<div class="wide" tabindex="0" role="region" aria-label="bits that pay"><table>
+    ${open && html`<${Table} label="bits that pay">
       <thead><tr><th>bit</th><th class="num">weight</th><th class="num">query</th><th class="num">item</th><th class="num">pays</th></tr></thead>
       <tbody>${paying.slice(0, MAX_ROWS).map(
         (bit) => html`<tr key=${bit}><td>${bit}</td><td class="num">${number(weightOf(costs[bit]))}</td>
           <td class="num">${askedFor(costs[bit])}</td><td class="num">${item.bits[bit]}</td>
           <td class="num">${number(extraOf(item, costs, bit))}</td></tr>`,
-      )}</tbody></table>${paying.length > MAX_ROWS && html`<p class="quiet">and ${paying.length - MAX_ROWS} more</p>`}</div>`}
+      )}</tbody>${paying.length > MAX_ROWS && html`<tfoot><tr><td colspan="5">and ${counted(paying.length - MAX_ROWS, "more bit")}</td></tr></tfoot>`}<//>`}
     </details>`;
 }
 
@@ -70,10 +71,17 @@ function Pair({ explained, pair, order }) {
       <tr class="sum"><td>${number(paidBy(one))}</td><th scope="row">in all</th><td>${number(paidBy(two))}</td></tr></tbody></table>`}`;
 }
 
-/** @param {{explained: Explained, shown: Shown[], order: number[]}} props */
-function Compare({ explained, shown, order }) {
+/**
+ * Two of the items side by side.
+ * @param {{explained: Explained, shown: Shown[], order: number[], newest: string | undefined}} props
+ *   newest: the item that was asked for last, which is compared at once
+ */
+function Compare({ explained, shown, order, newest }) {
   const [chosen, setChosen] = useState(/** @type {[string, string]} */ (["", ""]));
   const ids = shown.map((item) => item.id);
+  useEffect(() => {
+    if (newest !== undefined) setChosen(([one]) => [one === newest ? "" : one, newest]);
+  }, [newest]);
   const first = ids.includes(chosen[0]) ? chosen[0] : ids.find((id) => id !== chosen[1]) ?? ids[0];
   const other = ids.includes(chosen[1]) ? chosen[1] : ids.find((id) => id !== first) ?? ids[1];
   /** @type {[string, string]} */
@@ -106,12 +114,11 @@ function Another({ add }) {
 /** @param {ViewProps} props */
 export function Why(props) {
   const { query, listed, again, more } = props;
-  const [others, setOthers] = useState(/** @type {string[]} */ ([]));
-  useEffect(() => setOthers([]), [JSON.stringify(query)]);
+  const [others, setOthers] = useStateOf(query, /** @type {string[]} */ ([]));
   const request = explainRequest(props, others.length ? { ids: others } : {});
   const { answer, error, busy } = useAnswer(request, again);
   const explained = /** @type {Explained | null} */ (answer);
-  const order = useMemo(() => (explained ? byWeight(explained.costs) : []), [explained]);
+  const order = useMemo(() => byWeight(explained?.costs ?? []), [explained]);
   const hits = explained?.hits ?? [];
   const apart = others.filter((id) => explained?.bits[id] && !hits.some((hit) => hit.id === id));
   const known = useAnswer(
@@ -123,7 +130,7 @@ export function Why(props) {
   if (!query) return null;
   if (error && others.length)
     return html`<${Problem} error=${error} />
-      <button type="button" onClick=${() => setOthers(others.slice(0, -1))}>Back to the hits</button>`;
+      <button type="button" onClick=${() => setOthers((old) => old.slice(0, -1))}>Back to the hits</button>`;
   if (!explained) return html`<${Problem} error=${error} /><${Waiting} busy=${busy} />`;
   const { costs, bits } = explained;
   /** @type {Shown[]} */
@@ -155,8 +162,8 @@ export function Why(props) {
           rank=${at < hits.length ? at + 1 : "–"} mark=${at < hits.length ? asked(item, at) : html`<span class="mark alone">${reasonOf(item)}</span>`}>
           <${Strip} id=${item.id} item=${bits[item.id]} costs=${costs} order=${order} />
           <${Paying} item=${bits[item.id]} costs=${costs} /><//>`)}</ol>
-      ${shown.length > 1 && html`<${Compare} explained=${explained} shown=${shown} order=${order} />`}</div>
-    ${hits.length > 0 && html`<${Another} add=${(/** @type {string} */ id) =>
-      setOthers([...others.filter((one) => one !== id), id])} />`}
+      ${shown.length > 1 && html`<${Compare} explained=${explained} shown=${shown} order=${order} newest=${others.at(-1)} />`}</div>
+    ${hits.length > 0 && html`<${Another} add=${(id) =>
+      setOthers((old) => [...old.filter((one) => one !== id), id])} />`}
     <${Snippet} requests=${[request]} /></div>`;
 }
