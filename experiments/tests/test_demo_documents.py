@@ -149,6 +149,7 @@ def test_few_packages_give_way_to_the_shipped_documents(monkeypatch: pytest.Monk
     packages = [Document(f"p{i}", f"text {i}") for i in range(documents.MIN_PACKAGES)]
     monkeypatch.setattr(debian, "available", lambda: packages)
     assert documents.choose().kind == "debian"
+    assert documents.choose(python=True).kind == "python"
     packages.pop()
     assert documents.choose().kind == "python"
 

@@ -65,7 +65,7 @@ def test_the_option_serve_starts_a_server_with_the_embedder(
         assert said.exit_code == 0, said.output
         shown = said.output
     else:
-        monkeypatch.setattr(serving, "choose", lambda *_, **__: documents())
+        monkeypatch.setattr(run, "choose", lambda *_, **__: documents())
         monkeypatch.setattr(module, "Settings", partial(run.Settings, n_bits=32))
         monkeypatch.setattr("sys.argv", ["demo", "--serve", "--port", "8123"])
         assert module.main() == 0

@@ -155,7 +155,10 @@ class SearchAnswer(msgspec.Struct, omit_defaults=True):
     seq: int
     """The last change that the answer has seen; of a cluster, its version."""
     took_us: int
+    """Microseconds from the request to the answer."""
     engine_us: int
+    """Microseconds of these in the index, which computes costs and searches; of several queries, the
+    mean."""
     hits: list[Hit] | None = None
     results: list[list[Hit]] | None = None
     plan: str | None = None

@@ -41,6 +41,10 @@ def demo_command(
             "--fetch", help="Let apt fetch Debian's long descriptions into a separate folder."
         ),
     ] = False,
+    python: Annotated[
+        bool,
+        typer.Option("--python", help="Search the texts about Python that come with this package."),
+    ] = False,
     plain: Annotated[
         bool, typer.Option("--plain", help="Print without colours and lines.")
     ] = False,
@@ -60,5 +64,7 @@ def demo_command(
     """
     if texts is not None and fetch:
         raise typer.BadParameter("not together with --texts", param_hint="'--fetch'")
-    settings = Settings(tuple(queries or ()), bits, k, texts, fetch, plain)
+    if python and (texts is not None or fetch):
+        raise typer.BadParameter("not together with --texts or --fetch", param_hint="'--python'")
+    settings = Settings(tuple(queries or ()), bits, k, texts, fetch, plain, python)
     raise typer.Exit(serve_documents(settings, port) if serve else run(settings))

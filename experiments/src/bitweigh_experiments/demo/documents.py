@@ -35,7 +35,9 @@ class Documents(NamedTuple):
     """Sample queries."""
 
 
-def choose(texts: Path | None = None, *, fetch_into: Path | None = None) -> Documents:
+def choose(
+    texts: Path | None = None, *, fetch_into: Path | None = None, python: bool = False
+) -> Documents:
     """Choose the documents to search: a file's, else Debian's if enough, else the shipped ones.
 
     Parameters
@@ -44,8 +46,12 @@ def choose(texts: Path | None = None, *, fetch_into: Path | None = None) -> Docu
         A file with one document per line.
     fetch_into : path, optional
         A folder to fetch Debian's lists with the long descriptions into.
+    python : bool, optional
+        Whether to choose the shipped ones, which are about Python, in any case.
 
     """
+    if python:
+        return shipped()
     if texts is not None:
         return texts_of(texts)
     if fetch_into is not None:

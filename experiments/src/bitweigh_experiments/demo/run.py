@@ -40,6 +40,13 @@ class Settings:
     """Whether to fetch Debian's long descriptions."""
     plain: bool = False
     """Whether to print without colours and lines."""
+    python: bool = False
+    """Whether to search the shipped texts about Python, even where there are Debian's."""
+
+    def documents(self, kept: Path) -> Documents:
+        """The documents to search; what is fetched goes into a folder in `kept`."""
+        lists = kept / "lists" if self.fetch else None
+        return choose(self.texts, fetch_into=lists, python=self.python)
 
 
 def run(settings: Settings) -> int:
@@ -70,9 +77,7 @@ def demonstrate(
     cache_folder = cache_folder or cache.folder()
     ask = interactive and not settings.queries
     with console.status("reading the documents"):
-        documents = choose(
-            settings.texts, fetch_into=cache_folder / "lists" if settings.fetch else None
-        )
+        documents = settings.documents(cache_folder)
         collection = _collect(documents, settings, model, cache_folder)
     try:
         collection.start()

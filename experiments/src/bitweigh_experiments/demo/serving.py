@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bitweigh_experiments.demo import cache
 from bitweigh_experiments.demo.collection import as_unit
-from bitweigh_experiments.demo.documents import Documents, choose
+from bitweigh_experiments.demo.documents import Documents
 from bitweigh_experiments.demo.model import Floats, Model, load_model
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def serve_documents(settings: Settings, port: int) -> int:
 
     model = load_model()
     kept = cache.folder()
-    documents = choose(settings.texts, fetch_into=kept / "lists" if settings.fetch else None)
+    documents = settings.documents(kept)
     texts = [document.embedded for document in documents.documents]
     # A folder for each set of documents, so that none is shown in the place of another.
     check = cache.checksum(model.name, texts)

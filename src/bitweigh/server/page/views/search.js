@@ -12,7 +12,7 @@ import { Legend, Strip } from "../strip.js";
 /** @param {Found} found */
 function inOneLine({ hits, took_us, engine_us, plan, exact, complete }) {
   const parts = [
-    `${counted(hits.length, "hit")} in ${microseconds(took_us)}, ${microseconds(engine_us)} of it in the engine`,
+    `${counted(hits.length, "hit")} in ${microseconds(took_us)}, ${microseconds(engine_us)} of it in the index`,
     plan ? `plan: ${plan}` : "",
     exact ? "exact" : "ranked again by the vectors",
     complete ? "" : "shards are missing",
