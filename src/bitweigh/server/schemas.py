@@ -157,8 +157,7 @@ class SearchAnswer(msgspec.Struct, omit_defaults=True):
     took_us: int
     """Microseconds from the request to the answer."""
     engine_us: int
-    """Microseconds of these in the index, which computes costs and searches; of several queries, the
-    mean."""
+    """Microseconds of these in the index, to compute costs and to search; a mean of several queries."""
     hits: list[Hit] | None = None
     results: list[list[Hit]] | None = None
     plan: str | None = None
