@@ -370,6 +370,16 @@ def test_explain_says_how_many_searches_used_the_bands() -> None:
     assert f"bands were used by {share} % of 40 searches" in str(explained)
 
 
+def test_ranges_of_infinite_radius_are_not_counted_as_searches() -> None:
+    codes = clustered_codes()
+    index = bitweigh.Index(64, bands=4)
+    index.add(codes)
+    query = near_queries(codes)[0]
+    index.range_search(np.stack([query, query]), [np.inf, -np.inf])
+    index.range_search(query, 3.0)
+    assert index.explain(query, 10).searches == 3
+
+
 def test_work_that_changes_nothing_leaves_a_mapped_index_mapped(tmp_path: Path) -> None:
     index = bitweigh.Index(64)
     index.add(random_codes())

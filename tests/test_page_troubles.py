@@ -152,7 +152,7 @@ def test_rows_that_were_looked_at_are_counted_once(page: Any, url: str) -> None:
     page.goto(f"{url}/#how?c=things&q=%239")
     page.get_by_text("100 (33.3 %)", exact=True).wait_for()
     page.get_by_text("24 (8 %)", exact=True).wait_for()
-    page.get_by_text("they spared 66.7 % of the items").wait_for()
+    page.get_by_text("they let the search skip 66.7 % of the items").wait_for()
     # All rows are scanned, and a sample of them is scored twice.
     counters.update(rows_scanned=300, rows_scored_directly=256, verified=290)
     page.get_by_role("button", name="Search").click()
@@ -228,11 +228,11 @@ def test_a_file_that_is_refused_while_another_view_is_open_is_said_later(
     file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
     page.set_input_files("input[type=file]", file)
     page.get_by_role("button", name="Import 50 rows").click()
-    page.get_by_text("sending a file").wait_for()
+    page.get_by_text("Sending the file").wait_for()
     page.get_by_role("link", name="Browse").click()
     page.get_by_text("This collection has no items yet").wait_for()
     page.get_by_role("link", name="Import", exact=True).click()
-    page.get_by_text("sending a file").wait_for()
+    page.get_by_text("Sending the file").wait_for()
     page.set_input_files("input[type=file]", file)
     assert not page.get_by_role("button", name="Import 50 rows").is_enabled()
     page.get_by_role("link", name="Browse").click()

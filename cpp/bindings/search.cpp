@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -86,12 +87,15 @@ private:
 // An engine that counts its queries, and those for which bands were enough. Threads count at once.
 struct CountingEngine : Engine {
     explicit CountingEngine(const Engine& engine) : Engine(engine) {}
-    void count(const std::vector<SearchCounters>& counted) {
-        std::uint64_t by_bands = 0;
-        for (const SearchCounters& query : counted) {
-            by_bands += query.probes > 0 && query.fallbacks == 0;
+    // A query whose radius, if there is one, is infinite has all rows: it says nothing about bands.
+    void count(const std::vector<SearchCounters>& counted, const double* radii = nullptr) {
+        std::uint64_t n_queries = 0, by_bands = 0;
+        for (std::size_t q = 0; q < counted.size(); ++q) {
+            if (radii && radii[q] == std::numeric_limits<double>::infinity()) continue;
+            ++n_queries;
+            by_bands += counted[q].probes > 0 && counted[q].fallbacks == 0;
         }
-        queries.fetch_add(counted.size(), std::memory_order_relaxed);
+        queries.fetch_add(n_queries, std::memory_order_relaxed);
         queries_by_bands.fetch_add(by_bands, std::memory_order_relaxed);
     }
     std::atomic<std::uint64_t> queries = 0;
@@ -159,7 +163,7 @@ std::tuple<Distances, FoundIds> range_search_segments(
         Checkpoint checkpoint(never.requested, &check, options.deadline);
         flatten(found, *rows, ends, checkpoint);
     });
-    engine.count(counted.queries());
+    engine.count(counted.queries(), request.radii);
     counted.write();
     nb::capsule owner(rows.get(), [](void* p) noexcept { delete static_cast<FlatRows*>(p); });
     FlatRows* owned = rows.release();  // only now: there may be no memory for a capsule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from bitweigh import _core
@@ -58,7 +58,10 @@ class Explanation:
     engine_us: float
     """Microseconds that the search took, measured."""
     searches: int
-    """Queries that this index and its copies were searched for since it was created or loaded."""
+    """Queries that this index and its copies were searched for since it was created or loaded.
+
+    Ranges of infinite radius, which have all codes, are not counted.
+    """
     searches_by_bands: int
     """Those among them that bands alone answered."""
     pages: int
@@ -75,9 +78,9 @@ class Explanation:
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain types, for JSON, without what was found."""
-        facts = asdict(self)
-        del facts["found"]
-        return facts
+        facts = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "found"}
+        segments = tuple(asdict(segment) for segment in self.segments)
+        return {**facts, "segments": segments, "counters": dict(self.counters)}
 
     def __str__(self) -> str:
         """Return a few lines of text for a terminal."""

@@ -364,6 +364,7 @@ class AsyncCollection:
         costs: ArrayLike | None = None,
         code: ArrayLike | None = None,
         id: int | None = None,  # noqa: A002
+        key: str | None = None,
         text: str | None = None,
         limit: int | None = None,
         filter: Filter | None = None,  # noqa: A002
@@ -371,7 +372,7 @@ class AsyncCollection:
         timeout: float | None = None,
     ) -> RangeHits:
         """As `Collection.range_search`."""
-        query = any_query(vector, costs, code, id, text)
+        query = any_query(vector, costs, code, id, text, key)
         return await self._client._do(
             self._calls.range_search(query, radius, limit, filter, payload, timeout)
         )
@@ -384,14 +385,16 @@ class AsyncCollection:
         costs: ArrayLike | None = None,
         code: ArrayLike | None = None,
         id: int | None = None,  # noqa: A002
+        key: str | None = None,
         text: str | None = None,
         ids: ArrayLike | None = None,
+        bins: int = 64,
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
     ) -> dict[str, Any]:
         """As `Collection.explain`."""
-        query = any_query(vector, costs, code, id, text)
-        return await self._client._do(self._calls.explain(query, k, ids, filter, payload))
+        query = any_query(vector, costs, code, id, text, key)
+        return await self._client._do(self._calls.explain(query, k, ids, bins, filter, payload))
 
     async def import_parquet(
         self,

@@ -240,11 +240,13 @@ class CollectionCalls(Calls):
         query: Query,
         k: int,
         ids: ArrayLike | None,
+        bins: int,
         where: Filter | None,
         payload: PayloadChoice,
     ) -> Steps[dict[str, Any]]:
         """What a search does, with arrays in the place of lists."""
-        asked = {**query, "k": _integer(k, "k"), **self._common(where, payload, None)}
+        counts = {"k": _integer(k, "k"), "bins": _integer(bins, "bins")}
+        asked = {**query, **counts, **self._common(where, payload, None)}
         if ids is not None:
             asked["ids"] = id_list(ids)
         found: dict[str, Any] = yield from self._ask("POST", "/explain", asked)

@@ -78,6 +78,7 @@ def any_query(
     code: ArrayLike | None,
     item_id: int | None,
     text: str | None,
+    key: str | None,
 ) -> Query:
     """The one query that is given, in whichever form."""
     given: list[tuple[list[Query], bool]] = []
@@ -91,8 +92,10 @@ def any_query(
         given.append(item_queries(item_id, None, None))
     if text is not None:
         given.append(text_queries(text))
+    if key is not None:
+        given.append(item_queries(None, key, None))
     if len(given) != 1 or not given[0][1]:
-        raise ValueError("give one query: a vector, costs, a code, an id or a text")
+        raise ValueError("give one query: a vector, costs, a code, an id, a key or a text")
     return given[0][0][0]
 
 

@@ -479,6 +479,7 @@ class Collection:
         costs: ArrayLike | None = None,
         code: ArrayLike | None = None,
         id: int | None = None,  # noqa: A002
+        key: str | None = None,
         text: str | None = None,
         limit: int | None = None,
         filter: Filter | None = None,  # noqa: A002
@@ -493,7 +494,7 @@ class Collection:
             If there are more than `limit`; the server's own limit is 10,000.
 
         """
-        query = any_query(vector, costs, code, id, text)
+        query = any_query(vector, costs, code, id, text, key)
         return self._client._do(
             self._calls.range_search(query, radius, limit, filter, payload, timeout)
         )
@@ -506,17 +507,20 @@ class Collection:
         costs: ArrayLike | None = None,
         code: ArrayLike | None = None,
         id: int | None = None,  # noqa: A002
+        key: str | None = None,
         text: str | None = None,
         ids: ArrayLike | None = None,
+        bins: int = 64,
         filter: Filter | None = None,  # noqa: A002
         payload: PayloadChoice = False,
     ) -> dict[str, Any]:
         """What a search for one query does: plan, histogram, and what each bit of a hit pays.
 
-        `ids` are items to explain beside the hits.
+        `ids` are items to explain beside the hits, and `bins` is the max number of bins of the
+        histogram; 0 is for none, which spares the server the distances of all items.
         """
-        query = any_query(vector, costs, code, id, text)
-        return self._client._do(self._calls.explain(query, k, ids, filter, payload))
+        query = any_query(vector, costs, code, id, text, key)
+        return self._client._do(self._calls.explain(query, k, ids, bins, filter, payload))
 
     def import_parquet(
         self,

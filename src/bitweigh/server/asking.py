@@ -37,6 +37,7 @@ __all__ = [
     "as_id",
     "as_problem",
     "costs_of",
+    "filter_of",
     "hits_of",
     "is_exact",
     "prepared",
@@ -136,7 +137,7 @@ def prepared(query: Query, contents: Contents, where: str) -> Prepared:
             return Prepared("costs", _numbers(query.costs, f"{where}.costs"))
         assert query.code is not None
         code = contents.checked_code(query.code, f"{where}.code")
-        n_bits, order = contents._code_bits(), contents.definition.bitorder
+        n_bits, order = contents.code_bits(), contents.definition.bitorder
         return Prepared("costs", costs_of_code(code, weights, n_bits, order))
     except (ValueError, TypeError) as error:
         raise _wrong(str(error)) from error
@@ -168,8 +169,7 @@ def answer_filtered(collection: Collection, asked: Asked, threads: int | None) -
     """Answer a search with a condition: condition, index and payloads are of one change."""
     with collection.pinned() as (reader, view):
         view = collection.searchable(view)
-        assert asked.condition is not None
-        allowed = collection.filters.of(reader, view.seq, asked.condition, asked.deadline)
+        allowed = filter_of(collection, reader, view, asked.condition, asked.deadline)
         found, _ = _answered(collection, view, [asked], reader, threads, allowed)
     if isinstance(found[0], Exception):
         raise found[0]
@@ -180,12 +180,7 @@ def answer_within(collection: Collection, asked: AskedRange) -> Found:
     """Answer a range search: condition, index and payloads are of one change."""
     with collection.pinned() as (reader, view):
         costs, codes = costs_of(collection, view, asked.query)
-        condition, deadline = asked.condition, asked.deadline
-        allowed = (
-            None
-            if condition is None
-            else collection.filters.of(reader, view.seq, condition, deadline)
-        )
+        allowed = filter_of(collection, reader, view, asked.condition, asked.deadline)
         start = time.perf_counter_ns()
         found = codes.range_search(
             costs,
@@ -198,6 +193,15 @@ def answer_within(collection: Collection, asked: AskedRange) -> Found:
         ids = found.ids.tolist()
         hits = hits_of(found.distances.tolist(), ids, asked.payload, reader.payloads(ids))
         return Found([hits], is_exact(collection.contents, asked.query), view.seq, engine_us)
+
+
+def filter_of(
+    collection: Collection, reader: Reader, view: View, condition: Condition | None, deadline: float
+) -> bitweigh.Filter | None:
+    """The items that meet a condition, in the state of a view; None without a condition."""
+    if condition is None:
+        return None
+    return collection.filters.of(reader, view.seq, condition, deadline)
 
 
 def costs_of(

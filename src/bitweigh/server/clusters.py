@@ -195,21 +195,27 @@ class ClusterCollection:
 
     def _explained(self, shards: AnyShards, asked: AskedWhy) -> dict[str, Any]:
         contents = self.contents
+        version = shards.version
+        assert version is not None
         costs = _costs_of(shards, contents, asked.query)
-        found = shards.search(costs, asked.k_searched, timeout=time_left(asked.deadline))
+        k = asked.k_searched(version.rows)
+        found = shards.search(costs, k, timeout=time_left(asked.deadline))
         distances, ids = found_hits(asked, found)
+        time_left(asked.deadline)
+        bits = bits_of(shards, costs, [*ids, *asked.others])
+        time_left(asked.deadline)
         where = "by their holders" if isinstance(shards, Cluster) else "in this process"
         return {
             "plan": {
                 "plan": "shards",
-                "reason": f"each of {len(self.version.shards)} shards is searched {where}, and "
+                "reason": f"each of {len(version.shards)} shards is searched {where}, and "
                 "their nearest are merged",
             },
             "hits": hits_of(distances, ids, False, None),
             "costs": np.ascontiguousarray(costs, np.float64),
-            "bits": bits_of(shards, costs, [*ids, *asked.others]),
+            "bits": bits,
             "histogram": None,
-            "seq": _number(shards),
+            "seq": version.number,
             "exact": is_exact(contents, asked.query),
         }
 

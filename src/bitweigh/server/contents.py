@@ -228,8 +228,8 @@ class Contents(ABC):
 
     def checked_code(self, given: str, where: str) -> Codes:
         """A packed code, checked."""
-        packed = decoded_code(given, self._code_bits(), where)
-        if packed[-1] & unused_mask(self._code_bits(), self.definition.bitorder):
+        packed = decoded_code(given, self.code_bits(), where)
+        if packed[-1] & unused_mask(self.code_bits(), self.definition.bitorder):
             raise wrong_value(f"{where} must have zeros in the unused bits of its last byte")
         return packed
 
@@ -237,7 +237,8 @@ class Contents(ABC):
     def _dim(self) -> int: ...
 
     @abstractmethod
-    def _code_bits(self) -> int: ...
+    def code_bits(self) -> int:
+        """Bits of a code that a query may be; raises Problem 422 if none may."""
 
 
 def costs_of_code(
@@ -246,4 +247,8 @@ def costs_of_code(
     """What each bit that differs from a packed code costs: 1, or its weight."""
     if weights is None:
         return make_costs.hamming(code, n_bits, bitorder=bitorder)
+    if weights.shape not in ((n_bits,), (n_bits, 2)):
+        raise ValueError(
+            f"weights must have {n_bits} numbers, or pairs of numbers, got {lengths(weights.shape)}"
+        )
     return make_costs.from_weights(code, weights, bitorder=bitorder)

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitweigh import Filter, Index, SearchResult
-from bitweigh.server.asking import Prepared, costs_of, hits_of, is_exact, time_left
+from bitweigh.server.asking import (
+    Prepared,
+    costs_of,
+    filter_of,
+    hits_of,
+    is_exact,
+    time_left,
+)
 from bitweigh.server.collection import Collection
 from bitweigh.server.contents import CodesOf
 from bitweigh.server.payload_filters import Condition
@@ -40,26 +47,21 @@ class AskedWhy(NamedTuple):
     condition: Condition | None
     deadline: float
 
-    @property
-    def k_searched(self) -> int:
+    def k_searched(self, rows: int) -> int:
         """One more than k if the item asked for, which is no hit, may be among the nearest."""
-        return self.k + (self.query.form == "id")
+        return self.k + (self.query.form == "id" and self.k < rows)
 
 
 def explained(collection: Collection, asked: AskedWhy) -> dict[str, Any]:
     """The answer for a collection, all of it of one state."""
     with collection.pinned() as (reader, view):
         costs, codes = costs_of(collection, view, asked.query)
-        allowed = (
-            None
-            if asked.condition is None
-            else collection.filters.of(reader, view.seq, asked.condition, asked.deadline)
-        )
+        allowed = filter_of(collection, reader, view, asked.condition, asked.deadline)
         timeout = time_left(asked.deadline)
-        plan = codes.explain(costs, asked.k_searched, filter=allowed, timeout=timeout)
+        plan = codes.explain(costs, asked.k_searched(len(codes)), filter=allowed, timeout=timeout)
         distances, ids = found_hits(asked, plan.found)
         return {
-            "plan": plan.as_dict(),
+            "plan": {**plan.as_dict(), "k": asked.k},
             "hits": hits_of(distances, ids, asked.payload, reader.payloads(ids)),
             "costs": np.ascontiguousarray(costs, np.float64),
             "bits": bits_of(codes, costs, [*ids, *asked.others]),

@@ -52,13 +52,13 @@ class CodeContents(Contents):
         """Packed codes, as they are."""
         if not is_code or rows.shape[1] != self.n_bytes:
             return None
-        mask = unused_mask(self._code_bits(), self.definition.bitorder)
+        mask = unused_mask(self.code_bits(), self.definition.bitorder)
         return None if (rows[:, -1] & mask).any() else rows
 
     @property
     def n_bytes(self) -> int:
         """Bytes of a packed code."""
-        return (self._code_bits() + 7) // 8
+        return (self.code_bits() + 7) // 8
 
     def array_of(self, values: Sequence[bytes]) -> Codes:
         """Codes (n, n_bytes)."""
@@ -79,9 +79,10 @@ class CodeContents(Contents):
         return make_costs.inner_product(vectors)
 
     def _dim(self) -> int:
-        return self._code_bits()
+        return self.code_bits()
 
-    def _code_bits(self) -> int:
+    def code_bits(self) -> int:
+        """Those of the definition."""
         assert self.definition.n_bits is not None
         return self.definition.n_bits
 
@@ -195,7 +196,8 @@ class EmbeddingContents(Contents):
         assert self.definition.dim is not None
         return self.definition.dim
 
-    def _code_bits(self) -> int:
+    def code_bits(self) -> int:
+        """One for each number of an embedding."""
         return self._dim()
 
 
@@ -283,7 +285,8 @@ class VectorContents(Contents):
         assert self.definition.dim is not None
         return self.definition.dim
 
-    def _code_bits(self) -> int:
+    def code_bits(self) -> int:
+        """No code may be a query: what its bits mean was learned."""
         raise wrong_value("code is not for collections of kind 'vectors': give a vector or costs")
 
 

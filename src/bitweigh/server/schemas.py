@@ -157,7 +157,8 @@ class SearchAnswer(msgspec.Struct, omit_defaults=True):
     took_us: int
     """Microseconds from the request to the answer."""
     engine_us: int
-    """Microseconds of these in the index, to compute costs and to search; a mean of several queries."""
+    """Microseconds of these in the index, to compute costs and to search; of requests that are
+    searched together, the share of this one's queries."""
     hits: list[Hit] | None = None
     results: list[list[Hit]] | None = None
     plan: str | None = None

@@ -32,7 +32,7 @@ def serve_documents(settings: Settings, port: int) -> int:
     texts = [document.embedded for document in documents.documents]
     # A folder for each set of documents, so that none is shown in the place of another.
     check = cache.checksum(model.name, texts)
-    folder = kept / f"page-{documents.kind}-{settings.n_bits}-{str(check)[:16]}"
+    folder = kept / f"page-{documents.kind}-{settings.n_bits}-{check}"
     print(f"{documents.source}: {len(texts):,} documents")
     fill(folder, documents, texts, model, settings.n_bits)
     if port:

@@ -4,6 +4,9 @@
 export const MAX_HITS = 100;
 const DEFAULT_HITS = 10;
 
+/** @param {Filter} filter */
+export const isEmpty = (filter) => !Object.keys(filter).length;
+
 /**
  * A number of hits within what the page shows.
  * @param {unknown} typed
@@ -11,10 +14,7 @@ const DEFAULT_HITS = 10;
 export const hitsOf = (typed) =>
   Math.min(MAX_HITS, Math.max(1, Math.floor(Number(typed)) || DEFAULT_HITS));
 
-/**
- * @param {string | null} text
- * @returns {Filter}
- */
+/** @param {string | null} text */
 function filterOf(text) {
   try {
     const found = JSON.parse(text ?? "{}");
@@ -27,7 +27,6 @@ function filterOf(text) {
 /**
  * What an address says: #view?c=collection&q=query&k=10&f={"lang":"de"}.
  * @param {string} hash
- * @returns {Place}
  */
 export function placeOf(hash) {
   const [, view, rest] = /^#?([^?]*)\??(.*)/s.exec(hash) ?? ["", "", ""];
@@ -41,14 +40,11 @@ export function placeOf(hash) {
   };
 }
 
-/**
- * @param {Place} place
- * @returns {string}
- */
+/** @param {Place} place */
 export function addressOf({ view, collection, typed, k, filter }) {
   const query = new URLSearchParams({ c: collection });
   if (typed) query.set("q", typed);
   if (k !== DEFAULT_HITS) query.set("k", String(k));
-  if (Object.keys(filter).length) query.set("f", JSON.stringify(filter));
+  if (!isEmpty(filter)) query.set("f", JSON.stringify(filter));
   return `#${view}?${query}`;
 }

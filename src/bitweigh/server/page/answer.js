@@ -43,14 +43,10 @@ export function useAnswer(request, again) {
     if (!sent || now.ended) return;
     now.busy = true;
     const was = JSON.stringify(sent);
-    /** @type {{answer?: any, error: string}} */
-    let found;
-    try {
-      const answer = await ask(sent);
-      found = { answer, error: "" };
-    } catch (refused) {
-      found = refused.status ? { answer: null, error: refused.message } : { error: "" };
-    }
+    const found = await ask(sent).then(
+      (answer) => ({ answer, error: "" }),
+      ({ status, message }) => (status === 0 ? { error: "" } : { answer: null, error: message }),
+    );
     now.busy = false;
     if (now.ended || !now.wanted) return;
     const isNewest = now.wanted === sent;

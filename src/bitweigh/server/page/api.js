@@ -6,10 +6,7 @@ const KEY = "bitweigh-key";
 
 /** What the server refused, or that it did not answer (status 0). */
 export class Refused extends Error {
-  /**
-   * @param {number} status
-   * @param {string} detail
-   */
+  /** @param {number} status @param {string} detail */
   constructor(status, detail) {
     super(detail);
     this.status = status;
@@ -56,19 +53,15 @@ function headers() {
   return key.get() ? { authorization: `Bearer ${key.get()}` } : {};
 }
 
-/**
- * @param {number} status
- * @param {string} text
- * @returns {Refused}
- */
+/** @param {number} status @param {string} text */
 function refusal(status, text) {
-  let detail = text.slice(0, 300);
+  let detail;
   try {
-    detail = JSON.parse(text).detail ?? detail;
+    ({ detail } = JSON.parse(text));
   } catch {
     // A proxy in between may answer something other than JSON.
   }
-  const error = new Refused(status, detail || `status ${status}`);
+  const error = new Refused(status, detail ?? `The server answered with status ${status}.`);
   if (status === 401) listeners.refused(error);
   return error;
 }
@@ -108,7 +101,6 @@ async function text(method, path, body) {
 /**
  * The JSON of an answer, with ids as strings.
  * @param {Asked} request
- * @returns {Promise<any>}
  */
 export async function ask({ method, path, body }) {
   return JSON.parse(await text(method, withStringIds(path), body), exactly);
@@ -142,7 +134,6 @@ export async function answers() {
  * @param {string} path
  * @param {File} file
  * @param {(part: number) => void} progress
- * @returns {Promise<Job>}
  */
 export function upload(path, file, progress) {
   // fetch does not say how much it has sent.
@@ -155,9 +146,9 @@ export function upload(path, file, progress) {
     // The server closed the connection while the file was being sent. Sent again without the file,
     // the request is refused for the same reason, which then arrives; 415 means only that the file
     // is missing.
+    const cut = new Refused(413, "The server did not take the whole file: it may be too large, or have changed.");
     request.onerror = () =>
-      text("POST", path).catch((refused) =>
-        reject(refused.status === 415 ? new Refused(413, "The server did not take the whole file: it may be too large, or have changed.") : refused));
+      text("POST", path).then(() => reject(cut), (refused) => reject(refused.status === 415 ? cut : refused));
     request.onload = () =>
       request.status < 300
         ? resolve(JSON.parse(request.responseText))

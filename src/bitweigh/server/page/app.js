@@ -18,7 +18,7 @@ import { Weights } from "./views/weights.js";
 import { Why } from "./views/why.js";
 
 /**
- * Views that show a query say what they show until one is asked.
+ * A view that asks for a query introduces itself until there is one.
  * @type {Record<string, {title: string, view: any, asks?: string, filters?: boolean}>}
  */
 const VIEWS = {
@@ -56,7 +56,7 @@ function KeyForm({ wrong, done }) {
     <button class="main" disabled=${!KEY.test(typed.trim())}>Use it</button></p></form>`;
 }
 
-/** @param {{place: Place, embedder: boolean, go: (change: Partial<Place>) => void, error: string}} props */
+/** @param {BoxProps} props */
 function Box({ place, embedder, go, error }) {
   const [typed, setTyped] = useState(place.typed);
   const [k, setK] = useState(String(place.k));
@@ -69,12 +69,12 @@ function Box({ place, embedder, go, error }) {
   }}><label class="grow"><span class="said">What to look for</span>
       <input type="search" dir="auto" value=${typed} placeholder=${`${embedder ? "text, " : ""}#id or [0.5, -1.2, …]`}
         onInput=${(event) => setTyped(event.target.value)} /></label>
-    <label class="hits-wanted">Hits <input type="number" min="1" max=${MAX_HITS} value=${k}
+    <label>Hits <input type="number" min="1" max=${MAX_HITS} value=${k}
       onInput=${(event) => setK(event.target.value)} /></label>
     <button class="main">Search</button></form><${Problem} error=${error} />`;
 }
 
-/** @param {{place: Place, collections: Listed[], go: (change: Partial<Place>) => void}} props */
+/** @param {HeaderProps} props */
 function Header({ place, collections, go }) {
   return html`<header><h1><a class="brand" href="/"><img src="/page/icon.svg" alt="" width="26" height="26" />bitweigh</a></h1>
     <div class="row aside">${collections.length > 0 && html`<label><span class="said">Collection</span><select
@@ -113,7 +113,7 @@ function useServer(again) {
     look();
   }, [again]);
   useEffect(() => {
-    if (!server.error || server.about) return undefined;
+    if (!server.error || server.about) return;
     const timer = setTimeout(look, RETRY_MS);
     return () => clearTimeout(timer);
   }, [server]);
@@ -134,7 +134,7 @@ function App() {
     return () => removeEventListener("hashchange", moved);
   }, []);
   useEffect(() => {
-    if (!gone) return undefined;
+    if (!gone) return;
     const timer = setInterval(async () => {
       if (!(await answers())) return;
       setGone(false);
@@ -151,11 +151,15 @@ function App() {
     if (shown.current === at) return;
     // The button that was pressed may be gone, and the keyboard's place with it.
     if (document.activeElement === document.body) main.current?.focus({ preventScroll: true });
-    if (shown.current.typed !== at.typed) scrollTo(0, 0);
+    if (shown.current.typed !== at.typed || JSON.stringify(shown.current.filter) !== JSON.stringify(at.filter)) scrollTo(0, 0);
     shown.current = at;
   }, [at]);
 
   const listed = at.collection ? collections.find(({ name }) => name === at.collection) : collections[0];
+  useEffect(() => {
+    // Collections and their items may have changed since.
+    if (about) look();
+  }, [at.view, at.collection]);
   const place = { ...at, collection: at.collection || (listed?.name ?? ""), filter: listed?.cluster ? {} : at.filter };
   /** @param {Partial<Place>} change */
   const go = (change) => {
@@ -170,7 +174,7 @@ function App() {
   };
   const query = about && queryAndError(place.typed, about.embedder);
   const props = {
-    place, listed, query: query?.query ?? null, again, go, looked: look,
+    place, listed, about, query: query?.query ?? null, again, go, reload: look,
     more: (/** @type {string} */ id) => go({ view: "search", typed: `#${id}` }),
     choose: (/** @type {string} */ name, /** @type {any} */ value) => go({ filter: { ...place.filter, [name]: value } }),
   };
@@ -193,7 +197,7 @@ function App() {
     return html`
       ${asks && html`<${Box} place=${place} embedder=${about.embedder} go=${go} error=${query?.error ?? ""} />`}
       ${filters && html`<${Chips} filter=${place.filter} change=${(filter) => go({ filter })} />`}
-      ${asks && !place.typed && html`<${Begin} key=${listed.name} ...${props} shows=${asks} embedder=${about.embedder} />`}
+      ${asks && !place.typed && html`<${Begin} key=${listed.name} ...${props} intro=${asks} embedder=${about.embedder} />`}
       <${View} key=${`${at.view} ${listed.name}`} ...${props} />`;
   };
   return html`<a class="skip" href="#main" onClick=${(event) => {
@@ -208,10 +212,7 @@ function App() {
     </main>`;
 }
 
-/**
- * @param {string} typed
- * @param {boolean} embedder
- */
+/** @param {string} typed @param {boolean} embedder */
 function queryAndError(typed, embedder) {
   if (!typed) return { query: null, error: "" };
   try {

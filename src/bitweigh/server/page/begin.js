@@ -13,14 +13,14 @@ export const NoItems = ({ place }) =>
   html`<p class="empty" role="status">This collection has no items yet.
     ${" "}<a href=${addressOf({ ...place, view: "import" })}>Import a parquet file</a>.</p>`;
 
-/** @param {ViewProps & {embedder: boolean, shows: string}} props */
-export function Begin({ place, listed, again, more, embedder, shows }) {
+/** @param {ViewProps & {embedder: boolean, intro: string}} props */
+export function Begin({ place, listed, again, more, embedder, intro }) {
   const path = `${ofCollection(listed.name)}/items?limit=${OFFERED}`;
   const { answer, error } = useAnswer(listed.cluster ? null : { method: "GET", path }, again);
   const items = /** @type {Item[]} */ (answer?.items ?? []);
   if (!answer && !listed.cluster) return html`<${Problem} error=${error} />`;
   if (!listed.cluster && !items.length) return html`<${NoItems} place=${place} />`;
-  return html`<div class="empty"><p>${shows}</p><p>${embedder ? "Type what to look for, in words" : "Type the id of an item, as in #17, or paste a vector"}${items.length
+  return html`<div class="empty"><p>${intro}</p><p>${embedder ? "Type what to look for, in words" : "Type the id of an item, as in #17, or paste a vector"}${items.length
       ? ", or start from an item:" : "."}</p>
     <p class="row">${items.map(
       (item) => html`<button type="button" class="chip" key=${item.id} onClick=${() => more(item.id)}

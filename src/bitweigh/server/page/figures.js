@@ -2,10 +2,10 @@
 // Facts as short lists, amounts as bars beside their text, and tables that scroll by themselves.
 import { html } from "./vendor/standalone.module.js";
 
-/** @param {{facts: [string, any][]}} props */
+/** @param {{facts: (Fact | false | 0 | null)[]}} props */
 export const Facts = ({ facts }) =>
   html`<dl class="facts">${facts.map(
-    ([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`,
+    (fact) => fact && html`<div key=${fact[0]}><dt>${fact[0]}</dt><dd>${fact[1]}</dd></div>`,
   )}</dl>`;
 
 /**

@@ -45,9 +45,5 @@ export function duration(seconds) {
   return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
 }
 
-/**
- * @param {number} count
- * @param {string} one
- * @param {string} [many]
- */
+/** @param {number} count @param {string} one @param {string} [many] */
 export const counted = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;

@@ -44,9 +44,7 @@ const marker = (value, text) => (/** @type {any} */ { ctx, bbox, valToPos }) => 
   ctx.restore();
 };
 
-/**
- * @param {{counts: number[], edges: number[], kth: number, log: boolean, width: number}} given
- */
+/** @param {Drawn} given */
 function optionsOf({ counts, edges, kth, log, width }) {
   const UPlot = library();
   const axis = {
@@ -98,7 +96,7 @@ function optionsOf({ counts, edges, kth, log, width }) {
   };
 }
 
-/** @param {{counts: number[], edges: number[], min: number, max: number, kth: number}} props */
+/** @param {Distances & {kth: number}} props */
 export function Histogram({ counts, edges, min, max, kth }) {
   const box = useRef(null);
   // Hits are few among all items: on a linear scale they would be invisible.
@@ -106,8 +104,9 @@ export function Histogram({ counts, edges, min, max, kth }) {
   const all = counts.reduce((sum, count) => sum + count, 0);
   useEffect(() => {
     const element = /** @type {HTMLElement} */ (box.current);
-    const middles = counts.map((_, place) => (edges[place] + edges[place + 1]) / 2);
-    const shown = counts.map((count) => (log && count === 0 ? null : count));
+    // Bars are as wide as the way to the next one, so there is one more, without items.
+    const middles = edges.map((edge, place) => edge + (edges[1] - edges[0]) / 2);
+    const shown = middles.map((_, place) => (log && !counts[place] ? null : counts[place] ?? 0));
     /** @type {any} */
     let plot = null;
     const draw = () => {
@@ -133,5 +132,5 @@ export function Histogram({ counts, edges, min, max, kth }) {
   return html`<figure class="card"><div ref=${box} class="plot" role="img" aria-label=${words}></div>
     <figcaption class="toolbar"><span class="line">${counted(all, "item")} by distance, from ${distance(min)} to ${distance(max)}.
       ${" "}The last hit is at ${distance(kth)}${max > min ? `, ${percent((kth - min) / (max - min))} of the way` : ""}.</span>
-      <label class="check"><input type="checkbox" checked=${log} onChange=${() => setLog(!log)} /> Logarithmic</label></figcaption></figure>`;
+      <label><input type="checkbox" checked=${log} onChange=${() => setLog(!log)} /> Logarithmic</label></figcaption></figure>`;
 }

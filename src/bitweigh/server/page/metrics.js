@@ -7,7 +7,6 @@ const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
 /**
  * The p99 of a route, in seconds, is the end of the bucket that holds it, so it is at most that.
  * @param {string} text
- * @returns {Route[]}
  */
 export function routesOf(text) {
   /** @type {Map<string, {count: number, failed: number, buckets: [number, number][]}>} */

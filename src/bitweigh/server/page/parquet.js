@@ -9,6 +9,9 @@ const [TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT] = [1, 2, 3, 7,
 const MAX_DEPTH = 32;
 const TYPES = ["bool", "int32", "int64", "int96", "float", "double", "binary", "fixed binary"];
 const CONVERTED_TEXT = 0;
+// Logical types that are no numbers, text or bytes to import.
+/** @type {Record<number, string>} */
+const LOGICAL = { 1: "text", 2: "map", 4: "text", 5: "decimal", 6: "date", 7: "time", 8: "timestamp", 12: "json", 14: "uuid" };
 
 class Reader {
   /** @param {Uint8Array} bytes */
@@ -89,17 +92,19 @@ class Reader {
   }
 }
 
-/**
- * @param {Reader} reader
- * @returns {SchemaNode}
- */
+/** @param {Reader} reader */
 function elementOf(reader) {
-  const element = { name: "", type: -1, children: 0, isText: false };
+  const element = { name: "", type: -1, children: 0, meaning: "" };
   reader.fields((field, of) => {
     if (field === 4 && of === BINARY) element.name = reader.text();
     else if (field === 1) element.type = reader.zigzag();
     else if (field === 5) element.children = reader.zigzag();
-    else if (field === 6) element.isText = reader.zigzag() === CONVERTED_TEXT;
+    else if (field === 6) element.meaning ||= reader.zigzag() === CONVERTED_TEXT ? "text" : "";
+    else if (field === 10 && of === STRUCT)
+      reader.fields((kind, type) => {
+        element.meaning = LOGICAL[kind] ?? element.meaning;
+        reader.skip(type);
+      });
     else reader.skip(of);
   });
   return element;
@@ -108,15 +113,14 @@ function elementOf(reader) {
 /**
  * Columns are the root's children in a tree that is stored depth first.
  * @param {SchemaNode[]} schema
- * @returns {Column[]}
  */
 function columnsIn(schema) {
   const columns = [];
   let at = 1;
   /** @returns {string} the type of the first leaf */
   const leaf = () => {
-    const { children, type, isText } = schema[at++] ?? { children: 0, type: -1, isText: false };
-    let found = isText ? "text" : (TYPES[type] ?? "");
+    const { children, type, meaning } = schema[at++] ?? { children: 0, type: -1, meaning: "" };
+    let found = meaning || (TYPES[type] ?? "");
     for (let left = children; left > 0 && at < schema.length; left--) {
       const below = leaf();
       found ||= below;
@@ -131,10 +135,7 @@ function columnsIn(schema) {
   return columns;
 }
 
-/**
- * @param {Uint8Array} footer a FileMetaData
- * @returns {{columns: Column[], rows: number}}
- */
+/** @param {Uint8Array} footer a FileMetaData */
 export function schemaOf(footer) {
   const reader = new Reader(footer);
   /** @type {SchemaNode[]} */

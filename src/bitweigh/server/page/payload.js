@@ -116,7 +116,7 @@ function Value({ name, value, choose }) {
     return html`<a href=${value} target="_blank" rel="noopener noreferrer nofollow" dir="auto">${value}</a>`;
   const text = typeof value === "string" ? value : written(value);
   if (choose && canFilter(name, value))
-    return html`<button class="value" type="button" dir="auto" title=${`Only items whose ${name} is this`}
+    return html`<button class="value" type="button" dir="auto" title=${value === null ? `Only items without ${name}` : `Only items whose ${name} is this`}
       onClick=${() => choose(name, value)}>${text === "" ? "(empty)" : text}</button>`;
   return html`<${Text} text=${text} />`;
 }

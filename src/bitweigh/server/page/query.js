@@ -7,7 +7,6 @@ const LARGEST_ID = 2n ** 63n - 1n;
  * The query that was typed; raises Error that says what is wrong.
  * @param {string} typed
  * @param {boolean} embedder whether the server takes text
- * @returns {Query}
  */
 export function queryOf(typed, embedder) {
   const text = typed.trim();
@@ -24,10 +23,7 @@ export function queryOf(typed, embedder) {
   return { text };
 }
 
-/**
- * @param {string} text
- * @returns {number[]}
- */
+/** @param {string} text */
 function vectorOf(text) {
   let found;
   try {

@@ -1,9 +1,10 @@
 // @ts-check
 // What every view is given, and the requests that several views send.
+import { isEmpty } from "./address.js";
 import { ofCollection } from "./api.js";
 
-/** @param {Filter} filter */
-const isEmpty = (filter) => !Object.keys(filter).length;
+/** Said where hits may stand in another order than in Search. */
+export const BY_CODES = "Here hits are ranked by their codes; Search ranks them again by the vectors.";
 
 /**
  * A query with what every request for hits says. Items of a cluster have no payloads.
@@ -15,10 +16,7 @@ function bodyOf({ place, listed, query }) {
   return { ...query, k, ...(isEmpty(filter) ? {} : { filter }), payload: true };
 }
 
-/**
- * @param {ViewProps} props
- * @returns {Asked | null}
- */
+/** @param {ViewProps} props */
 export const searchRequest = (props) =>
   props.query && {
     method: "POST",
@@ -29,7 +27,6 @@ export const searchRequest = (props) =>
 /**
  * @param {ViewProps} props
  * @param {{k?: number, bins?: number, ids?: string[]}} [more] by default without a histogram
- * @returns {Asked | null}
  */
 export const explainRequest = (props, more = {}) =>
   props.query && {
@@ -43,7 +40,6 @@ export const explainRequest = (props, more = {}) =>
  * does not: it asks for one more hit, and `othersOf` leaves the item out.
  * @param {ViewProps} props
  * @param {Costs} costs
- * @returns {Asked}
  */
 export const costsRequest = (props, costs) => ({
   method: "POST",
@@ -52,7 +48,7 @@ export const costsRequest = (props, costs) => ({
 });
 
 /** @param {Query | null} query */
-const asksItem = (query) => query?.id !== undefined || query?.key !== undefined;
+export const asksItem = (query) => query?.id !== undefined || query?.key !== undefined;
 
 /**
  * Hits by costs without the item that the query names.

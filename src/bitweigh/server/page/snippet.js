@@ -43,20 +43,12 @@ function searchOf({ text, id, key, costs, vector, ...options }) {
 }
 
 /** @param {Record<string, any>} body */
-function explainOf({ text, id = "", key, vector, ids, k, filter, payload }) {
-  const item = key === undefined ? id : `collection.get(keys=[${python(key)}])[0].id`;
-  return [
-    "explain",
-    ...(vector === undefined ? [] : [python(vector)]),
-    ...(item ? [`id=${item}`] : []),
-    ...named({ text, ids: ids?.map(BigInt), k, filter, payload }),
-  ];
-}
+const explainOf = ({ id, ids, ...given }) => [
+  "explain",
+  ...named({ id: id && BigInt(id), ids: ids?.map(BigInt), ...given }),
+];
 
-/**
- * @param {URLSearchParams} query
- * @param {string} file
- */
+/** @param {URLSearchParams} query @param {string} file */
 function importOf(query, file) {
   const { payload = "", ...names } = Object.fromEntries(query);
   return ["import_parquet", python(file), ...named({ ...names, payload: payload.split(",").filter(Boolean) })];
@@ -75,7 +67,6 @@ function called(before, [method, ...given]) {
 /**
  * The lines that send a request by the client, and those of imports before them.
  * @param {Asked} request
- * @returns {{imports?: string[], lines: string[]}}
  */
 function callOf({ method, path, body, file }) {
   const [route, rest] = path.split("?", 2);

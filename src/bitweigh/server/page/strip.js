@@ -1,7 +1,7 @@
 // @ts-check
 // The bits of an item as a strip: from heavy to light, as high as they weigh, and red where they pay.
 import { html, useMemo, useState } from "./vendor/standalone.module.js";
-import { askedFor, extraOf, leastOf, payingBits, weightOf } from "./costs.js";
+import { askedFor, extraOf, payingBits, weightOf } from "./costs.js";
 import { number } from "./format.js";
 
 // More bars than this are finer than a screen.
@@ -43,16 +43,12 @@ function inWords(id, item, costs) {
   return highest.length ? `${differs}; the most expensive: ${highest.join(", ")}` : differs;
 }
 
-/**
- * @param {Bits} item
- * @param {Costs} costs
- * @param {number} bit
- */
+/** @param {Bits} item @param {Costs} costs @param {number} bit */
 const facts = (item, costs, bit) =>
   `bit ${bit} · weight ${number(weightOf(costs[bit]))} · query ${askedFor(costs[bit])}, item ${item.bits[bit]} · ` +
-  `pays ${number(item.pays[bit] - leastOf(costs[bit]))}`;
+  `pays ${number(extraOf(item, costs, bit))}`;
 
-/** @param {{id: string, item: Bits, costs: Costs, order: number[], low?: boolean}} props */
+/** @param {StripProps} props */
 export function Strip({ id, item, costs, order, low }) {
   const [pointed, setPointed] = useState({ bit: -1, left: 0 });
   const shown = order.slice(0, MAX_SHOWN);
@@ -76,7 +72,8 @@ export function Strip({ id, item, costs, order, low }) {
  * What the order and the colours of strips mean.
  * @param {{costs: Costs}} props
  */
-export const Legend = ({ costs }) => html`${costs.some((pair) => weightOf(pair) !== weightOf(costs[0]))
+export const Legend = ({ costs }) => html`${costs.length > MAX_SHOWN ? `The first ${MAX_SHOWN} bits are shown. ` : ""}${
+  costs.some((pair) => weightOf(pair) !== weightOf(costs[0]))
     ? "Bits from heavy to light, as tall as their weights" : "All bits weigh the same here"}:
   ${" "}<span class="swatch pays"></span> differs from the query and pays,
   ${" "}<span class="swatch free"></span> agrees and is free.`;

@@ -1,5 +1,5 @@
-// Data that several modules share, for `tsc`: modules name these types without importing them.
-// Browsers never load this file.
+// Data that several modules share, and what parts of the page are given, for `tsc`: modules name
+// these types without importing them. Browsers never load this file.
 
 /** A filter that clicks make: each field has this value. */
 type Filter = Record<string, Plain>;
@@ -42,7 +42,7 @@ type Job = {
   failed: number; errors: Record<string, unknown>[]; detail: string; seconds: number;
 };
 /** What the server says of itself. */
-type About = { embedder: boolean } & Record<string, unknown>;
+type About = { embedder: boolean } & Record<string, any>;
 /** What is known of it; `about` is null until it has answered. */
 type Server = { about: About | null; collections: Listed[]; error: string };
 /** What a search knows of a segment. */
@@ -59,7 +59,7 @@ type ClusterState = {
 /** A column of a parquet file. */
 type Column = { name: string; type: string };
 /** A node of a parquet file's schema: a column, or a part of a nested one. */
-type SchemaNode = { name: string; type: number; children: number; isText: boolean };
+type SchemaNode = { name: string; type: number; children: number; meaning: string };
 /** A file to import: which column has the ids or keys, which the vectors or codes, and which are payload. */
 type Chosen = {
   file: File; rows: number; columns: Column[]; by: "id" | "key"; name: string; value: string; payload: string[];
@@ -68,7 +68,7 @@ type Chosen = {
 type Route = { route: string; count: number; failed: number; p99: number };
 /** What the health view shows; null before the first answer, and what the key may not read. */
 type Measured = {
-  facts: any; about: any; routes: Route[] | null; per_second: number | null; error: string;
+  facts: any; routes: Route[] | null; per_second: number | null; error: string;
 };
 /** What the browse view shows: items, and the id after which the next ones begin. */
 type Listing = { items: Item[] | null; next: string | null; error: string };
@@ -81,11 +81,25 @@ type Choose = (name: string, value: Plain) => void;
 type HitProps = {
   item: Shown; rank?: number; mark?: any; more?: (id: string) => void; choose?: Choose; brief?: boolean; children?: any;
 };
+/** What is called how, or nothing. */
+type Fact = [string, any];
 /** An amount that is shown as a bar beside its text. */
 type Amount = { name: string; amount: number; text: any; kind?: string };
 /** What every view is given. */
 type ViewProps = {
-  place: Place; listed: Listed; query: Query | null; again: number;
-  go: (change: Partial<Place>) => void; more: (id: string) => void; choose?: Choose;
-  looked: () => Promise<void>;
+  place: Place; listed: Listed; about: About; query: Query | null; again: number;
+  go: Go; more: (id: string) => void; choose?: Choose;
+  reload: () => Promise<void>;
 };
+type Go = (change: Partial<Place>) => void;
+type HeaderProps = { place: Place; collections: Listed[]; go: Go };
+type BoxProps = { place: Place; embedder: boolean; go: Go; error: string };
+type StripProps = { id: string; item: Bits; costs: Costs; order: number[]; low?: boolean };
+/** `newest` is the item that was asked for last, which is compared at once. */
+type CompareProps = { explained: Explained; shown: Shown[]; order: number[]; newest: string | undefined };
+type PairProps = { explained: Explained; pair: [Shown, Shown]; order: number[] };
+type BarsProps = { weights: number[]; order: number[]; factors: Factors; change: (changes: Factors) => void };
+/** Where a pointer was last, over which bar, and whether it is drawing. */
+type Drag = { x: number; y: number; place: number; moved: boolean };
+/** A histogram as it is drawn. */
+type Drawn = { counts: number[]; edges: number[]; kth: number; log: boolean; width: number };

@@ -2,6 +2,7 @@
 // The browse view: items in ascending id, filtered by clicking values.
 import { html, useEffect, useRef, useState } from "../vendor/standalone.module.js";
 import { Problem, Waiting } from "../answer.js";
+import { isEmpty } from "../address.js";
 import { ask, ofCollection } from "../api.js";
 import { NoItems } from "../begin.js";
 import { counted } from "../format.js";
@@ -10,14 +11,10 @@ import { Snippet } from "../snippet.js";
 
 const PAGE = 20;
 
-/**
- * @param {string} name
- * @param {Filter} filter
- * @param {string | null} after
- */
+/** @param {string} name @param {Filter} filter @param {string | null} after */
 function pageOf(name, filter, after) {
   const query = new URLSearchParams({ limit: String(PAGE) });
-  if (Object.keys(filter).length) query.set("filter", JSON.stringify(filter));
+  if (!isEmpty(filter)) query.set("filter", JSON.stringify(filter));
   if (after !== null) query.set("after", after);
   return { method: "GET", path: `${ofCollection(name)}/items?${query}` };
 }
@@ -45,10 +42,7 @@ function Items({ listed, place, again, more, choose }) {
   const [busy, setBusy] = useState(true);
   const newest = useRef(0);
   const first = pageOf(listed.name, place.filter, start);
-  /**
-   * @param {string | null} after
-   * @param {Item[]} shown before
-   */
+  /** @param {string | null} after @param {Item[]} shown before */
   const load = async (after, shown) => {
     const turn = ++newest.current;
     setBusy(true);
@@ -56,7 +50,7 @@ function Items({ listed, place, again, more, choose }) {
       const answer = await ask(pageOf(listed.name, place.filter, after));
       if (turn === newest.current) setState({ items: [...shown, ...answer.items], next: answer.next, error: "" });
     } catch (refused) {
-      if (turn === newest.current) setState((old) => ({ ...old, error: refused.status ? refused.message : "" }));
+      if (turn === newest.current) setState((old) => (refused.status === 0 ? old : { ...old, items: shown.length ? shown : null, error: refused.message }));
     }
     if (turn === newest.current) setBusy(false);
   };
@@ -67,7 +61,7 @@ function Items({ listed, place, again, more, choose }) {
     };
   }, [first.path, again]);
   const { items, next, error } = state;
-  const filtered = Object.keys(place.filter).length > 0;
+  const filtered = !isEmpty(place.filter);
   return html`<div aria-busy=${busy}>${listed.items > 0 && html`<div class="toolbar">
       <p class="line">${counted(listed.items, "item")} by id. Click a value to see only items that have it.</p>
       <form class="row" onSubmit=${(event) => {

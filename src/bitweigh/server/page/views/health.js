@@ -54,10 +54,7 @@ function Requests({ routes, per_second }) {
 function Cluster({ state }) {
   const { shards, groups } = state;
   const replicas = groups ? Math.max(1, ...groups.map((group) => group.holders.length)) : 1;
-  /**
-   * @param {number} shard
-   * @param {number} replica
-   */
+  /** @param {number} shard @param {number} replica */
   const holderOf = (shard, replica) => {
     if (!groups) return { name: "this process", state: "open" };
     const group = groups.find((one) => one.shards.includes(shard));
@@ -78,52 +75,47 @@ function Cluster({ state }) {
     ]} />`}</section>`;
 }
 
-/**
- * @param {any} facts
- * @returns {[string, any][]}
- */
+/** @param {any} facts */
 const factsOf = (facts) => [
   ["items", number(facts.items)],
   ["kind", facts.definition.kind],
   ["bits", facts.n_bits === null ? "not fitted yet" : number(facts.n_bits)],
   facts.cluster ? ["version", number(facts.seq)] : ["last change", `no. ${number(facts.seq)}`],
-  ...(facts.checkpoint
-    ? /** @type {[string, any][]} */ ([
-        ["checkpoint", `${duration(facts.checkpoint.age_seconds)} ago`],
-        ["changes since", number(facts.checkpoint.changes_since)],
-      ])
-    : []),
+  facts.checkpoint && ["checkpoint", `${duration(facts.checkpoint.age_seconds)} ago`],
+  facts.checkpoint && ["items changed since", number(facts.checkpoint.changes_since)],
   ["state", facts.disk_full ? html`<span class="bad">disk full</span>` : facts.ready ? "ready" : html`<span class="bad">rebuilding</span>`],
 ];
 
 /** @param {ViewProps} props */
-export function Health({ listed, again, looked }) {
+export function Health({ listed, about, again, reload }) {
   const path = ofCollection(listed.name);
-  const [state, setState] = useState(/** @type {Measured} */ ({ facts: null, about: null, routes: null, per_second: null, error: "" }));
+  const [state, setState] = useState(/** @type {Measured} */ ({ facts: null, routes: null, per_second: null, error: "" }));
   useEffect(() => {
     let ended = false;
     let timer = 0;
+    let mayRead = true;
     let before = { count: NaN, at: 0 };
     const look = async () => {
       try {
-        const [facts, about] = await Promise.all([ask({ method: "GET", path }), ask({ method: "GET", path: "/v1" })]);
+        const facts = await ask({ method: "GET", path });
         // A key of one collection may not read the metrics of all.
-        const text = await metrics().catch((refused) => {
+        const text = mayRead ? await metrics().catch((refused) => {
           if (refused.status !== 403) throw refused;
+          mayRead = false;
           return null;
-        });
+        }) : null;
         if (ended) return;
         const routes = text === null ? null : routesOf(text);
         const now = { count: routes?.reduce((sum, one) => sum + one.count, 0) ?? NaN, at: performance.now() };
         const per_second = (1000 * (now.count - before.count)) / (now.at - before.at);
         before = now;
-        setState({ facts, about, routes, per_second: per_second >= 0 && Number.isFinite(per_second) ? per_second : null, error: "" });
-        looked();
+        setState({ facts, routes, per_second: per_second >= 0 && Number.isFinite(per_second) ? per_second : null, error: "" });
+        reload();
       } catch (refused) {
         if (ended) return;
         const { message, status } = refused;
-        setState((old) => ({ ...old, error: status ? message : "" }));
-        if (status === 404) looked();
+        setState((old) => ({ ...old, error: status === 0 ? "" : message }));
+        if (status === 404) reload();
       }
       if (!ended) timer = setTimeout(look, EVERY_MS);
     };
@@ -133,7 +125,7 @@ export function Health({ listed, again, looked }) {
       clearTimeout(timer);
     };
   }, [path, again]);
-  const { facts, about, routes, per_second, error } = state;
+  const { facts, routes, per_second, error } = state;
   return html`<div><${Problem} error=${error} /><${Waiting} busy=${!facts && !error} />
     ${facts && html`<h2>Collection <bdi>${listed.name}</bdi></h2><${Facts} facts=${factsOf(facts)} />
       ${facts.cluster ? html`<${Cluster} state=${facts.cluster} />`

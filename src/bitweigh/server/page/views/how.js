@@ -5,15 +5,15 @@ import { Problem, useAnswer, Waiting } from "../answer.js";
 import { Amounts, Facts } from "../figures.js";
 import { counted, microseconds, number, percent } from "../format.js";
 import { Histogram } from "../histogram.js";
-import { explainRequest, searchRequest } from "../requests.js";
+import { BY_CODES, explainRequest, searchRequest } from "../requests.js";
 import { Snippet } from "../snippet.js";
 
 const BINS = 60;
+const PROBING = ["probes", "empty_probes", "blocks_probed", "rounds", "duplicates"];
 
 /**
  * Times of the same search, predicted and measured.
  * @param {Plan} plan
- * @returns {Amount[]}
  */
 function timesOf(plan) {
   const found = [];
@@ -36,7 +36,6 @@ const lookedAt = ({ counters }, rows) => Math.min(rows, counters.rows_scanned + 
  * @param {Plan} plan
  * @param {number} rows
  * @param {number} hits
- * @returns {Amount[]}
  */
 function rowsOf(plan, rows, hits) {
   const looked = lookedAt(plan, rows);
@@ -54,31 +53,21 @@ function rowsOf(plan, rows, hits) {
 /**
  * What probing did, if there was any, and the memory that was read.
  * @param {Plan} plan
- * @returns {[string, string][]}
  */
 const factsOf = ({ counters, pages, pages_from_disk }) => [
-  .../** @type {[string, string][]} */ (counters.probes ? [
-    ["probes", number(counters.probes)],
-    ["empty probes", number(counters.empty_probes)],
-    ["blocks probed", number(counters.blocks_probed)],
-    ["rounds", number(counters.rounds)],
-    ["duplicates", number(counters.duplicates)],
-  ] : []),
+  ...(counters.probes ? PROBING : []).map((name) => [name.replaceAll("_", " "), number(counters[name])]),
   ["4 KiB pages read", number(pages)],
   ["of these, from disk", number(pages_from_disk)],
 ];
 
-/**
- * @param {Plan} plan
- * @param {number} rows
- */
+/** @param {Plan} plan @param {number} rows */
 function earned(plan, rows) {
   const { searches, searches_by_bands, segments, counters } = plan;
   const banded = segments.some((one) => one.bands > 0);
   if (!banded) return "There are no bands here, so every search is a scan.";
   const share = searches ? `Bands have answered ${percent(searches_by_bands / searches)} of ${counted(searches, "search", "searches")} so far. ` : "";
   if (!counters.probes) return `${share}For this query they were not used.`;
-  return `${share}For this query they spared ${percent(1 - lookedAt(plan, rows) / rows)} of the items.`;
+  return `${share}For this query they let the search skip ${percent(1 - lookedAt(plan, rows) / rows)} of the items.`;
 }
 
 /**
@@ -100,10 +89,10 @@ export function How(props) {
   const request = explainRequest(props, { bins: BINS });
   const { answer, error, busy, fresh } = useAnswer(request, again);
   // Only after explain, which computes all distances: its time would otherwise include waiting for that.
-  const search = useAnswer(fresh && !busy ? searchRequest(props) : null, again);
+  const search = useAnswer(answer && fresh && !busy ? searchRequest(props) : null, again);
   if (!query) return null;
   if (!answer) return html`<${Problem} error=${error} /><${Waiting} busy=${busy} />`;
-  const { plan, hits, histogram } = /** @type {Explained} */ (answer);
+  const { plan, hits, histogram, exact } = /** @type {Explained} */ (answer);
   const segments = plan.segments ?? [];
   const rows = segments.reduce((sum, one) => sum + one.rows, 0) || listed.items;
   const counters = plan.counters;
@@ -112,7 +101,7 @@ export function How(props) {
     ${histogram && hits.length > 0
       ? html`<${Histogram} ...${histogram} kth=${hits[hits.length - 1].distance} />`
       : html`<p class="empty">${hits.length ? (listed.cluster ? "All distances of a cluster would cross the network, so none are drawn." : "There are too many items to draw all distances.") : "There is nothing to draw."}</p>`}
-    <h2>The search</h2>
+    <h2>The search</h2>${!exact && html`<p class="line">${BY_CODES}</p>`}
     <p><span class="badge">${plan.plan}</span> ${plan.reason}</p>
     ${counters && html`<div class="pairs"><section class="card"><h3>Time</h3>
         <${Amounts} label="times" amounts=${timesOf(plan)} />

@@ -39,10 +39,7 @@ function suggested(file, { columns, rows }) {
   return { file, rows, columns, by, name, value, payload };
 }
 
-/**
- * @param {string} collection
- * @param {Chosen} chosen
- */
+/** @param {string} collection @param {Chosen} chosen */
 function requestOf(collection, { file, by, name, value, payload }) {
   const kept = payload.filter((one) => ![name, value].includes(one));
   const query = new URLSearchParams({ [by]: name, value, payload: kept.join(",") });
@@ -52,11 +49,7 @@ function requestOf(collection, { file, by, name, value, payload }) {
 /** @param {{chosen: Chosen, change: (chosen: Chosen) => void}} props */
 function Columns({ chosen, change }) {
   const { columns, by, name: named, value, payload } = chosen;
-  /**
-   * @param {string} text
-   * @param {string} now
-   * @param {(name: string) => void} set
-   */
+  /** @param {string} text @param {string} now @param {(name: string) => void} set */
   const pick = (text, now, set) => html`<label>${text}${" "}<select value=${now}
     onChange=${(event) => set(event.target.value)}>
     <option value="" disabled=${now !== ""} selected=${now === ""}>choose one</option>
@@ -69,7 +62,7 @@ function Columns({ chosen, change }) {
       ${pick(by === "key" ? "Keys" : "Ids", named, (name) => change({ ...chosen, name }))}
       ${pick("Vectors or codes", value, (name) => change({ ...chosen, value: name }))}</div>
     ${rest.length > 0 && html`<fieldset><legend>Payload</legend>${rest.map(
-      ({ name, type }) => html`<label class="check" key=${name}><input type="checkbox" checked=${payload.includes(name)}
+      ({ name, type }) => html`<label key=${name}><input type="checkbox" checked=${payload.includes(name)}
         onChange=${() => change({ ...chosen, payload: payload.includes(name)
           ? payload.filter((one) => one !== name) : [...payload, name] })} /> <bdi>${name}</bdi> <span class="quiet">${type}</span></label>`,
     )}</fieldset>`}`;
@@ -96,17 +89,17 @@ function Progress({ job, stop }) {
 }
 
 /** @param {ViewProps} props */
-export function Import({ listed, again, go, looked }) {
+export function Import({ listed, again, go, reload }) {
   const [chosen, setChosen] = useState(/** @type {Chosen | null} */ (null));
   const [, redraw] = useState({});
   const [job, setJob] = useState(/** @type {Job | null} */ (null));
   const [error, setError] = useState("");
   const [over, setOver] = useState(false);
   useEffect(() => {
-    if (!job) return undefined;
+    if (!job) return;
     if (job.state !== "running") {
-      looked();
-      return undefined;
+      reload();
+      return;
     }
     const timer = setTimeout(
       () =>
@@ -183,10 +176,10 @@ export function Import({ listed, again, go, looked }) {
       <p class="line">${size(chosen.file.size)}, ${counted(chosen.rows, "row")}, ${counted(chosen.columns.length, "column")}</p>
       <${Columns} chosen=${chosen} change=${setChosen} />
       <button type="button" class="main" aria-disabled=${!ready} onClick=${start}>Import ${counted(chosen.rows, "row")}</button></section>`}
-    ${sending.part >= 0 && html`<p class="line">sending a file, ${Math.round(100 * sending.part)} %</p>`}
+    ${sending.part >= 0 && html`<p class="line">Sending the file: ${Math.round(100 * sending.part)} %</p>`}
     ${job && html`<${Progress} job=${job}
       stop=${() => ask({ method: "DELETE", path: `/v1/jobs/${job.id}` }).then(setJob, (refused) => setError(refused.message))} />`}
     <${Snippet} requests=${[request]} />
     <details class="snippet"><summary>Create another collection</summary>
-      <${Create} done=${async (name) => { await looked(); go({ collection: name, typed: "", filter: {} }); }} /></details></div>`;
+      <${Create} done=${async (name) => { await reload(); go({ collection: name, typed: "", filter: {} }); }} /></details></div>`;
 }

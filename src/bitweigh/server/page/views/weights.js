@@ -7,7 +7,7 @@ import { byWeight, contrast, hamming, reweighed, weightOf } from "../costs.js";
 import { counted, distance, microseconds, number } from "../format.js";
 import { Name } from "../hit.js";
 import { Summary } from "../payload.js";
-import { costsRequest, explainRequest, othersOf } from "../requests.js";
+import { BY_CODES, costsRequest, explainRequest, othersOf } from "../requests.js";
 import { Snippet } from "../snippet.js";
 
 // Bars that fit on a phone; all bits are shown on request.
@@ -18,19 +18,15 @@ const CLICK_PIXELS = 3;
 const MOVE_MS = 250;
 const AS_ASKED = { factors: /** @type {Factors} */ ({}), power: 1 };
 
-/** @param {number} factor */
-const clamped = (factor) => Math.round(100 * Math.min(MAX_FACTOR, Math.max(0, factor))) / 100;
-
 /**
  * Bars as sliders with one stop for the Tab key. Dragged across, they follow the pointer; a click
  * mutes. Arrows left and right go to other bits, up and down change a weight, M mutes.
- * @param {{weights: number[], order: number[], factors: Factors,
- *   change: (changes: Factors) => void}} props
+ * @param {BarsProps} props
  */
 function Bars({ weights, order, factors, change }) {
   const [at, setAt] = useState(0);
   const box = useRef(null);
-  const drag = useRef(/** @type {{x: number, y: number, bit: number, moved: boolean} | null} */ (null));
+  const drag = useRef(/** @type {Drag | null} */ (null));
   const top = Math.max(...order.map((bit) => weights[bit]), Number.MIN_VALUE);
   /** @param {number} bit */
   const factorOf = (bit) => factors[bit] ?? 1;
@@ -42,31 +38,41 @@ function Bars({ weights, order, factors, change }) {
     setAt(next);
     /** @type {HTMLElement | undefined} */ (box.current?.children[next])?.focus();
   };
+  /**
+   * A factor that keeps a bar within the chart.
+   * @param {number} bit
+   * @param {number} factor
+   */
+  const within = (bit, factor) =>
+    weights[bit] > 0 ? Math.round(100 * Math.min((MAX_FACTOR * top) / weights[bit], Math.max(0, factor))) / 100 : 1;
   /** @param {any} event */
-  const bitUnder = (event) => {
-    const first = box.current?.children[0]?.getBoundingClientRect();
-    const last = box.current?.children[order.length - 1]?.getBoundingClientRect();
-    if (!first || !last) return 0;
-    const part = (event.clientX - first.left) / (last.right - first.left);
-    return order[Math.min(order.length - 1, Math.max(0, Math.floor(part * order.length)))];
+  const placeUnder = (event) => {
+    const bars = /** @type {HTMLElement} */ (box.current).children;
+    const { left } = bars[0].getBoundingClientRect();
+    const { right } = bars[order.length - 1].getBoundingClientRect();
+    const place = Math.floor((order.length * (event.clientX - left)) / (right - left));
+    return Math.min(order.length - 1, Math.max(0, place));
   };
   /** @param {any} event */
   const move = (event) => {
     const now = drag.current;
     if (!now) return;
-    if (Math.hypot(event.clientX - now.x, event.clientY - now.y) > CLICK_PIXELS) now.moved = true;
-    if (!now.moved) return;
+    if (!now.moved && Math.hypot(event.clientX - now.x, event.clientY - now.y) <= CLICK_PIXELS) return;
     const area = /** @type {HTMLElement} */ (box.current).getBoundingClientRect();
-    const weight = (MAX_FACTOR * top * (area.bottom - event.clientY)) / area.height;
-    // A finger that moves sideways scrolls; a mouse draws.
-    const bit = event.pointerType === "mouse" ? bitUnder(event) : now.bit;
-    if (weights[bit] > 0) change({ [bit]: clamped(weight / weights[bit]) });
+    // A finger that moves sideways scrolls; a mouse draws, in a straight line from where it was.
+    const place = event.pointerType === "mouse" ? placeUnder(event) : now.place;
+    const steps = Math.abs(place - now.place);
+    /** @type {Factors} */
+    const drawn = {};
+    for (let step = 0; step <= steps; step++) {
+      const y = event.clientY + ((now.y - event.clientY) * step) / Math.max(1, steps);
+      const bit = order[place + Math.sign(now.place - place) * step];
+      drawn[bit] = within(bit, (MAX_FACTOR * top * (area.bottom - y)) / (area.height * weights[bit]));
+    }
+    change(drawn);
+    drag.current = { x: event.clientX, y: event.clientY, place, moved: true };
   };
-  /**
-   * @param {any} event
-   * @param {number} place
-   * @param {number} bit
-   */
+  /** @param {any} event @param {number} place @param {number} bit */
   const press = (event, place, bit) => {
     /** @type {Record<string, () => void>} */
     const keys = {
@@ -74,8 +80,8 @@ function Bars({ weights, order, factors, change }) {
       ArrowRight: () => focus(place + 1),
       Home: () => focus(0),
       End: () => focus(order.length - 1),
-      ArrowUp: () => change({ [bit]: clamped(factorOf(bit) + STEP) }),
-      ArrowDown: () => change({ [bit]: clamped(factorOf(bit) - STEP) }),
+      ArrowUp: () => change({ [bit]: within(bit, factorOf(bit) + STEP) }),
+      ArrowDown: () => change({ [bit]: within(bit, factorOf(bit) - STEP) }),
       m: () => mute(bit),
       M: () => mute(bit),
     };
@@ -88,19 +94,19 @@ function Bars({ weights, order, factors, change }) {
     onPointerUp=${() => {
       const now = drag.current;
       drag.current = null;
-      if (now && !now.moved) mute(now.bit);
+      if (now && !now.moved) mute(order[now.place]);
     }}>${order.map((bit, place) => {
       const factor = factorOf(bit);
       const text = factor === 0 ? "muted" : `weight ${number(factor * weights[bit])}`;
       const high = (100 * factor * weights[bit]) / (MAX_FACTOR * top);
       return html`<div class=${`bar ${factor === 0 ? "muted" : factor === 1 ? "" : "changed"}`} key=${bit}
         role="slider" tabindex=${place === Math.min(at, order.length - 1) ? 0 : -1} aria-orientation="vertical" aria-label=${`bit ${bit}`}
-        aria-valuemin="0" aria-valuemax=${100 * MAX_FACTOR} aria-valuenow=${Math.round(100 * factor)}
+        aria-valuemin="0" aria-valuemax=${Math.round(100 * within(bit, Infinity))} aria-valuenow=${Math.round(100 * factor)}
         aria-valuetext=${text} title=${`bit ${bit}: ${text}`}
         onFocus=${() => setAt(place)} onKeyDown=${(event) => press(event, place, bit)}
         onPointerDown=${(event) => {
           if (event.button !== 0) return;
-          drag.current = { x: event.clientX, y: event.clientY, bit, moved: false };
+          drag.current = { x: event.clientX, y: event.clientY, place, moved: false };
           event.currentTarget.setPointerCapture(event.pointerId);
         }}>
         <span class="fill" style=${{ height: `${Math.min(100, high)}%` }}></span></div>`;
@@ -181,14 +187,14 @@ export function Weights(props) {
   const hits = useMemo(() => (answer ? othersOf(props, answer.hits) : []), [answer, props.place.typed]);
   if (!query) return null;
   const before = othersOf(props, (comparable ? asked.answer : answer)?.hits ?? []).map((hit) => hit.id);
-  const changed = Object.values(factors).filter((factor) => factor !== 1).length;
   const muted = Object.values(factors).filter((factor) => factor === 0).length;
+  const changed = wanted?.filter((pair, bit) => weightOf(pair) !== weightOf(/** @type {Costs} */ (costs)[bit])).length ?? 0;
   const powerText = power === 0 ? "0: plain Hamming" : power === 1 ? "1: as asked" : power.toFixed(1);
   const moved = hits.filter((hit, place) => before[place] !== hit.id).length;
   return html`<div aria-busy=${first.busy}><${Problem} error=${first.error || found.error || asked.error} />
     ${!costs && html`<${Waiting} busy=${first.busy} rows=${2} />`}
     ${costs && html`<p class="line">Drag across the bars to draw other weights; click one to mute its bit.
-        ${" "}By keyboard: ← → choose a bit, ↑ ↓ change it, M mutes it.</p>
+        ${" "}By keyboard: ← → choose a bit, ↑ ↓ change it, M mutes it.${first.answer.exact ? "" : ` ${BY_CODES}`}</p>
       <${Bars} weights=${weights} order=${all ? order : order.slice(0, SHOWN)} factors=${factors}
         change=${(changes) => setChanges((old) => ({ ...old, factors: { ...old.factors, ...changes } }))} />
       <div class="toolbar">

@@ -2,13 +2,14 @@
 // The why view: the bits of each hit in descending weight, what each pays, and two hits compared.
 import { html, useEffect, useMemo, useState } from "../vendor/standalone.module.js";
 import { Problem, useAnswer, useStateOf, Waiting } from "../answer.js";
+import { isEmpty } from "../address.js";
 import { ofCollection } from "../api.js";
 import { askedFor, byWeight, extraOf, leastOf, payingBits, sumOf, weightOf } from "../costs.js";
 import { Table } from "../figures.js";
 import { counted, distance, number, percent } from "../format.js";
 import { Hit } from "../hit.js";
 import { titleOf } from "../payload.js";
-import { explainRequest } from "../requests.js";
+import { BY_CODES, explainRequest } from "../requests.js";
 import { Snippet } from "../snippet.js";
 import { Legend, Strip } from "../strip.js";
 
@@ -23,7 +24,7 @@ function Paying({ item, costs }) {
   const paid = paying.reduce((sum, bit) => sum + extraOf(item, costs, bit), 0);
   const all = costs.reduce((sum, pair) => sum + weightOf(pair), 0);
   return html`<details class="paying" onToggle=${(event) => setOpen(event.currentTarget.open)}>
-    <summary>${paying.length} of ${counted(costs.length, "bit")} ${paying.length === 1 ? "pays" : "pay"} ${number(paid)}${all > 0
+    <summary>${number(paying.length)} of ${counted(costs.length, "bit")} ${paying.length === 1 ? "pays" : "pay"} ${number(paid)}${all > 0
       ? html`, ${percent(paid / all)}<span class="on-wide"> of the total</span>` : ""}</summary>
     ${open && html`<${Table} label="bits that pay">
       <thead><tr><th>bit</th><th class="num">weight</th><th class="num">query</th><th class="num">item</th><th class="num">pays</th></tr></thead>
@@ -37,7 +38,7 @@ function Paying({ item, costs }) {
 
 /**
  * Where two items differ: each such bit is paid by one of them.
- * @param {{explained: Explained, pair: [Shown, Shown], order: number[]}} props
+ * @param {PairProps} props
  */
 function Pair({ explained, pair, order }) {
   const { costs, bits } = explained;
@@ -48,16 +49,13 @@ function Pair({ explained, pair, order }) {
   const paidBy = (item) => differ.reduce((sum, bit) => sum + extraOf(item, costs, bit), 0);
   const nearer = titleOf(pair[gap > 0 ? 0 : 1]);
   const heaviest = Math.max(...differ.map((bit) => weightOf(costs[bit])), Number.MIN_VALUE);
-  /**
-   * @param {Bits} item
-   * @param {number} bit
-   */
+  /** @param {Bits} item @param {number} bit */
   const bar = (item, bit) => {
     const pays = extraOf(item, costs, bit);
     return html`${pays > 0 && html`<span class="fill pays" style=${{ width: `${(100 * pays) / heaviest}%` }}></span>`}
       <span class="said">${number(pays)}</span>`;
   };
-  return html`<p class="line" role="status">They differ in ${differ.length} of ${counted(costs.length, "bit")}. ${gap === 0
+  return html`<p class="line" role="status">They differ in ${number(differ.length)} of ${counted(costs.length, "bit")}. ${gap === 0
       ? "Both are equally near."
       : html`<bdi>${nearer}</bdi> is nearer by ${distance(Math.abs(gap))}.`}</p>
     ${differ.length > 0 && html`<table class="butterfly"><caption class="said">The heaviest bits in which they differ, and which of the two pays</caption>
@@ -72,9 +70,8 @@ function Pair({ explained, pair, order }) {
 }
 
 /**
- * Two of the items side by side.
- * @param {{explained: Explained, shown: Shown[], order: number[], newest: string | undefined}} props
- *   newest: the item that was asked for last, which is compared at once
+ * Two of the items side by side, of which the newest is one.
+ * @param {CompareProps} props
  */
 function Compare({ explained, shown, order, newest }) {
   const [chosen, setChosen] = useState(/** @type {[string, string]} */ (["", ""]));
@@ -141,12 +138,12 @@ export function Why(props) {
   const shown = [...hits.map((hit) => /** @type {Shown} */ (hit)), ...added];
   const base = sumOf(costs.map(leastOf));
   const last = hits[hits.length - 1]?.distance ?? Infinity;
-  const filtered = Object.keys(props.place.filter).length > 0;
+  const filtered = !isEmpty(props.place.filter);
   /** @param {Shown} item */
   const isAsked = ({ id, key }) => id === query.id || (key !== undefined && key === query.key);
   /** @param {Shown} item */
   const reasonOf = (item) =>
-    isAsked(item) ? "the item that was asked for" : filtered && (item.distance ?? Infinity) < last
+    isAsked(item) ? "the item that was asked for" : filtered && (hits.length < props.place.k || (item.distance ?? Infinity) < last)
       ? "left out by the filter" : `not among the ${counted(hits.length, "hit")}`;
   /** @param {Shown} item @param {number} at */
   const asked = (item, at) =>
@@ -155,7 +152,7 @@ export function Why(props) {
     <p class="line"><${Legend} costs=${costs} /> ${base === 0
       ? "A distance is what the red bits pay."
       : `No code can be nearer than ${distance(base)}; a distance is that plus what the red bits pay.`}
-      ${explained.exact ? "" : " Here hits are ranked by their codes; Search ranks them again by the vectors."}</p>
+      ${explained.exact ? "" : ` ${BY_CODES}`}</p>
     ${!hits.length && html`<p class="empty">There are no hits to explain.</p>`}
     <div class=${shown.length > 1 ? "split" : ""}>
       <ol class="hits">${shown.map((item, at) => html`<${Hit} key=${item.id} item=${item} brief more=${more}
