@@ -120,7 +120,9 @@ def _bins_of(distances: NDArray[np.float64], bins: int) -> tuple[int, tuple[floa
     """
     low, high = float(distances.min()), float(distances.max())
     most = max(abs(low), abs(high))
-    if most < _HALVES_END and low < high and np.array_equal(distances, np.rint(distances)):
+    if low == high:
+        bins = 1
+    elif most < _HALVES_END and np.array_equal(distances, np.rint(distances)):
         step = math.ceil((high - low + 1) / bins)
         bins = math.ceil((high - low + 1) / step)
         return bins, (low - 0.5, low - 0.5 + bins * step)
