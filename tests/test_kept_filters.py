@@ -363,3 +363,19 @@ def test_embeddings_are_filtered() -> None:
     expected = embeddings.search(query, 60, deny=range(50))
     np.testing.assert_array_equal(found.ids, expected.ids)
     np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+def test_an_explanation_of_a_filtered_search_has_what_that_search_finds() -> None:
+    rng = np.random.default_rng(0)
+    index = Index(64)
+    index.add(rng.integers(0, 256, (500, 8), dtype=np.uint8))
+    query = rng.standard_normal((64, 2))
+    kept = index.filter(allow=np.arange(0, 500, 7))
+    explained = index.explain(query, 5, filter=kept)
+    found = index.search(query, 5, filter=kept)
+    np.testing.assert_array_equal(explained.found.ids, found.ids)
+    np.testing.assert_array_equal(explained.found.distances, found.distances)
+    counters = explained.counters
+    assert counters["rows_scanned"] + counters["rows_scored_directly"] < 500
+    assert "found" not in explained.as_dict()
+    assert explained.as_dict()["segments"][0]["rows"] == 500

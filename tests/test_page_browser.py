@@ -135,7 +135,7 @@ def test_payloads_are_text_and_nothing_foreign_is_loaded(watched: Watched, url: 
     assert page.get_by_text("<script>window.stolen").count() == 1
     assert page.evaluate("window.stolen") is None
     page.get_by_text("a picture that cannot be shown").wait_for()
-    page.wait_for_function("[...document.images].every((one) => one.complete)")
+    page.wait_for_function("() => [...document.images].every((one) => one.complete)")
     assert page.locator("img.thumb").count() == 2
     widths = page.eval_on_selector_all("img.thumb", "all => all.map((one) => one.naturalWidth)")
     assert widths == [32, 32]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -147,6 +148,9 @@ def test_columns_of_a_parquet_file_are_read_as_pyarrow_names_them(page: Any, row
         "map": pa.array([[("k", 1)]] * rows, pa.map_(pa.string(), pa.int64())),
         "flag": pa.array([True] * rows),
         "day": pa.array([1] * rows, pa.date32()),
+        "created": pa.array([1] * rows, pa.timestamp("us")),
+        "price": pa.array([Decimal("1.50")] * rows, pa.decimal128(9, 2)),
+        "unsigned": pa.array([1] * rows, pa.uint64()),
     }  # fmt: skip
     out = io.BytesIO()
     pq.write_table(pa.table(columns), out)
@@ -159,6 +163,8 @@ def test_columns_of_a_parquet_file_are_read_as_pyarrow_names_them(page: Any, row
     assert types["fixed"] == "list of double"
     assert types["code"] == "fixed binary"
     assert types["ünï"] == "text"
+    assert (types["day"], types["created"], types["price"]) == ("date", "timestamp", "decimal")
+    assert types["unsigned"] == "int64"
 
 
 def test_a_column_whose_name_begins_with_a_byte_order_mark_keeps_it(page: Any) -> None:
@@ -177,8 +183,9 @@ def test_a_key_in_quotes_is_that_key(page: Any, key: str) -> None:
 
 def test_damaged_parquet_files_are_refused_with_a_message(page: Any) -> None:
     whole = parquet()
+    rng = np.random.default_rng(0)
     for cut in range(1, 300, 7):
-        damaged = whole[: -8 - cut] + os.urandom(cut) + whole[-8:]
+        damaged = whole[: -8 - cut] + rng.bytes(cut) + whole[-8:]
         read = read_by_page(page, damaged)
         assert "columns" in read or "a.parquet is damaged" in read["error"]
     for content in (b"", b"PAR1", whole[:-1], whole[:-8] + b"\xff\xff\xff\xffPAR1"):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cluster_cases import COSTS, IDS, one_index, serving
 from server_cases import Api, check_problem
+
+from bitweigh.server import clusters
 
 
 @pytest.fixture(params=["in this process", "by holders"])
@@ -45,3 +49,18 @@ def test_explain_of_a_cluster_has_the_hits_of_a_search_by_id(api: Api) -> None:
     query = {"id": int(IDS[3]), "k": 5}
     hits = api.done("POST", "wiki/explain", query)["hits"]
     assert hits == api.done("POST", "wiki/search", query)["hits"]
+
+
+def test_an_explanation_that_looks_up_codes_too_slowly_is_past_its_deadline(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes_of = clusters.bits_of
+
+    def slow(*given: Any) -> Any:
+        time.sleep(0.2)
+        return codes_of(*given)
+
+    monkeypatch.setattr(clusters, "bits_of", slow)
+    query = {"costs": COSTS[0].tolist(), "k": 3}
+    check_problem(api.ask("POST", "wiki/explain", {**query, "timeout_ms": 100}), 504, "timeout")
+    assert api.ask("POST", "wiki/explain", {**query, "timeout_ms": 5000}).status_code == 200

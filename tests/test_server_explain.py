@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from server_cases import Api, small_api
+from server_cases import Api, check_problem, small_api
 
 from bitweigh import costs as make_costs
 
@@ -127,6 +127,51 @@ def test_the_plan_of_a_filtered_explanation_is_that_of_the_filtered_search(api: 
 def test_explain_leaves_the_histogram_out_if_it_has_no_bins(api: Api) -> None:
     request = {"id": 7, "bins": 0}
     assert api.done("POST", "codes/explain", request)["histogram"] is None
+
+
+def test_explain_leaves_the_histogram_out_if_there_are_too_many_items(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bitweigh.server.explaining._MAX_HISTOGRAM_ROWS", 20)
+    assert api.done("POST", "codes/explain", {"id": 7})["histogram"] is not None
+    monkeypatch.setattr("bitweigh.server.explaining._MAX_HISTOGRAM_ROWS", 19)
+    assert api.done("POST", "codes/explain", {"id": 7})["histogram"] is None
+
+
+def test_the_histogram_of_equal_distances_has_one_bin_around_them(
+    api: Api, names: Iterator[str]
+) -> None:
+    name = next(names)
+    api.done("PUT", name, {"kind": "codes", "n_bits": 8})
+    items = [{"id": place, "code": "AA=="} for place in range(5)]
+    api.done("PUT", f"{name}/items", {"items": items})
+    for cost in (0.0, 2.5, 1e300):
+        found = api.done("POST", f"{name}/explain", {"costs": [[cost, 0.0]] * 8})["histogram"]
+        assert found["counts"] == [5]
+        low, high = found["edges"]
+        assert low < found["min"] == found["max"] == 8 * cost < high
+
+
+@pytest.mark.parametrize("k", [5, 20, 30])
+def test_the_plan_of_an_item_is_for_the_k_that_was_asked(api: Api, k: int) -> None:
+    plan = api.done("POST", "codes/explain", {"id": 7, "k": k})["plan"]
+    assert plan["k"] == k
+    assert ("k is larger than" in plan["reason"]) == (k > 20)
+
+
+def test_looking_at_all_distances_does_not_count_as_a_search(api: Api) -> None:
+    def searches(bins: int) -> int:
+        plan = api.done("POST", "codes/explain", {"id": 7, "bins": bins})["plan"]
+        return int(plan["searches"])
+
+    before = searches(64)
+    assert (searches(64), searches(0)) == (before + 1, before + 2)
+
+
+@pytest.mark.parametrize("count", [0, 3, 9])
+def test_weights_of_a_wrong_number_are_refused_by_their_name(api: Api, count: int) -> None:
+    answer = api.ask("POST", "codes/search", {"id": 7, "weights": [1.0] * count})
+    check_problem(answer, 422, "weights must have")
 
 
 def test_the_histogram_of_whole_distances_has_as_many_of_them_in_each_bin(api: Api) -> None:

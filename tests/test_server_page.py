@@ -30,13 +30,19 @@ STANDALONE = PAGE_FOLDER / "vendor" / "standalone.module.js"
 
 
 def test_every_file_is_served_with_its_type_and_policy(tmp_path: Path) -> None:
-    types = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+    types = {
+        ".html": "text/html",
+        ".js": "text/javascript",
+        ".css": "text/css",
+        ".svg": "image/svg+xml",
+        ".txt": "text/plain",
+    }
     with Api(tmp_path) as api:
         for path, file in page_routes().items():
             answer = api.ask("GET", path)
             assert answer.status_code == 200
             assert answer.content == file.read_bytes()
-            assert answer.headers["content-type"].startswith(types.get(file.suffix, ""))
+            assert answer.headers["content-type"].startswith(types[file.suffix])
             policy = answer.headers["content-security-policy"].split("; ")
             assert policy[:2] == ["default-src 'self'", "img-src 'self' data:"]
             assert not any("unsafe" in part or "http" in part for part in policy)
