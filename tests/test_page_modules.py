@@ -165,6 +165,7 @@ def test_columns_of_a_parquet_file_are_read_as_pyarrow_names_them(page: Any, row
     assert types["ünï"] == "text"
     assert (types["day"], types["created"], types["price"]) == ("date", "timestamp", "decimal")
     assert types["unsigned"] == "int64"
+    assert (types["nested"], types["map"]) == ("struct", "map")
 
 
 def test_a_column_whose_name_begins_with_a_byte_order_mark_keeps_it(page: Any) -> None:

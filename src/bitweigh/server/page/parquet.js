@@ -8,10 +8,10 @@ const STOP = 0;
 const [TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT] = [1, 2, 3, 7, 8, 9, 10, 11, 12];
 const MAX_DEPTH = 32;
 const TYPES = ["bool", "int32", "int64", "int96", "float", "double", "binary", "fixed binary"];
-const CONVERTED_TEXT = 0;
-// Logical types that are no numbers, text or bytes to import.
+// What values mean that are not what they look like: in files of old writers, and of new ones.
+const CONVERTED = ["text", "map", "", "list"];
 /** @type {Record<number, string>} */
-const LOGICAL = { 1: "text", 2: "map", 4: "text", 5: "decimal", 6: "date", 7: "time", 8: "timestamp", 12: "json", 14: "uuid" };
+const LOGICAL = { 1: "text", 2: "map", 3: "list", 4: "text", 5: "decimal", 6: "date", 7: "time", 8: "timestamp", 12: "json", 14: "uuid" };
 
 class Reader {
   /** @param {Uint8Array} bytes */
@@ -99,7 +99,7 @@ function elementOf(reader) {
     if (field === 4 && of === BINARY) element.name = reader.text();
     else if (field === 1) element.type = reader.zigzag();
     else if (field === 5) element.children = reader.zigzag();
-    else if (field === 6) element.meaning ||= reader.zigzag() === CONVERTED_TEXT ? "text" : "";
+    else if (field === 6) element.meaning = CONVERTED[reader.zigzag()] ?? "";
     else if (field === 10 && of === STRUCT)
       reader.fields((kind, type) => {
         element.meaning = LOGICAL[kind] ?? element.meaning;
@@ -120,7 +120,7 @@ function columnsIn(schema) {
   /** @returns {string} the type of the first leaf */
   const leaf = () => {
     const { children, type, meaning } = schema[at++] ?? { children: 0, type: -1, meaning: "" };
-    let found = meaning || (TYPES[type] ?? "");
+    let found = children ? "" : meaning || (TYPES[type] ?? "");
     for (let left = children; left > 0 && at < schema.length; left--) {
       const below = leaf();
       found ||= below;
@@ -128,9 +128,9 @@ function columnsIn(schema) {
     return found;
   };
   while (at < schema.length) {
-    const { name, children } = schema[at];
+    const { name, children, meaning } = schema[at];
     const type = leaf();
-    columns.push({ name, type: children ? `list of ${type}` : type });
+    columns.push({ name, type: !children ? type : meaning === "list" ? `list of ${type}` : meaning || "struct" });
   }
   return columns;
 }

@@ -18,7 +18,7 @@ const sending = { collection: "", part: -1, error: "", tell: (/** @type {Job | n
  * Payloads are JSON, which has no bytes, and the request separates names by commas.
  * @param {Column} column
  */
-const canBePayload = ({ name, type }) => !/binary|int96/.test(type) && !name.includes(",");
+const canBePayload = ({ name, type }) => !/binary|int96|uuid|map/.test(type) && !name.includes(",");
 
 /**
  * The choice that names and types suggest.
