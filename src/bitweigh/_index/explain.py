@@ -227,7 +227,7 @@ def _why_unbanded(reason: Unbanded, policy: SegmentPolicy) -> str:
     limit = policy.band_options.memory_limit
     return {
         "small": f"scanning fewer than {policy.banded_rows:,} codes is as fast",
-        "manual": "none were built when these codes were added (build='manual'); build() decides about them",
+        "manual": "none were built for these codes (build='manual'); build() decides about them",
         "memory_limit": f"memory_limit={limit} leaves no room for any" if limit else "bands=0",
         "free_memory": "there was too little free memory for them; build() tries again",
         "no_gain": "searches would not be faster",

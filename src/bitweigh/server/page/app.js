@@ -19,20 +19,23 @@ import { Why } from "./views/why.js";
 
 /**
  * A view that asks for a query introduces itself until there is one.
- * @type {Record<string, {title: string, view: any, asks?: string, filters?: boolean}>}
+ * @type {Record<string, {view: any, asks?: string, filters?: boolean}>}
  */
 const VIEWS = {
-  search: { title: "Search", view: Search, asks: "The nearest items, and which of their bits differ from the query.", filters: true },
-  why: { title: "Why", view: Why, asks: "Why each hit is near: its bits from heavy to light, and what each pays.", filters: true },
-  weights: { title: "Weights", view: Weights, asks: "What each bit weighs. Change weights, and the ranking follows at once.", filters: true },
-  how: { title: "How", view: How, asks: "Where the hits lie among all distances, and what the search had to do.", filters: true },
-  browse: { title: "Browse", view: Browse, filters: true },
-  import: { title: "Import", view: Import },
-  health: { title: "Health", view: Health },
+  search: { view: Search, asks: "The nearest items, and which of their bits differ from the query.", filters: true },
+  why: { view: Why, asks: "Why each hit is near: its bits from heavy to light, and what each pays.", filters: true },
+  weights: { view: Weights, asks: "What each bit weighs. Change weights, and the ranking follows at once.", filters: true },
+  how: { view: How, asks: "Where the hits lie among all distances, and what the search had to do.", filters: true },
+  browse: { view: Browse, filters: true },
+  import: { view: Import },
+  health: { view: Health },
 };
 const RETRY_MS = 1000;
 // What a header may hold.
 const KEY = /^[\x21-\x7e]+$/;
+
+/** @param {string} view */
+const titleOf = (view) => view[0].toUpperCase() + view.slice(1);
 
 const placeNow = () => {
   const place = placeOf(location.hash);
@@ -86,9 +89,9 @@ function Header({ place, collections, go }) {
       key.forget();
       location.reload();
     }}>Forget the key</button>`}</div>
-    <nav aria-label="Views">${Object.entries(VIEWS).map(
-      ([view, { title }]) => html`<a key=${view} href=${addressOf({ ...place, view })}
-        aria-current=${view === place.view ? "page" : undefined}>${title}</a>`,
+    <nav aria-label="Views">${Object.keys(VIEWS).map(
+      (view) => html`<a key=${view} href=${addressOf({ ...place, view })}
+        aria-current=${view === place.view ? "page" : undefined}>${titleOf(view)}</a>`,
     )}</nav></header>`;
 }
 
@@ -142,10 +145,10 @@ function App() {
     }, RETRY_MS);
     return () => clearInterval(timer);
   }, [gone]);
-  const { view: View, asks, filters, title } = VIEWS[at.view];
+  const { view: View, asks, filters } = VIEWS[at.view];
   useEffect(() => {
-    document.title = `${at.typed && asks ? `${at.typed} · ` : ""}${title} · bitweigh`;
-  }, [title, at.typed, asks]);
+    document.title = `${at.typed && asks ? `${at.typed} · ` : ""}${titleOf(at.view)} · bitweigh`;
+  }, [at]);
   const shown = useRef(at);
   useEffect(() => {
     if (shown.current === at) return;

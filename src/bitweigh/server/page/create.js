@@ -42,6 +42,6 @@ export function Create({ done }) {
       ${KINDS[kind].sizes.map((size) => html`<label key=${size}>${SIZES[size]}
         ${" "}<input type="number" min="1" max="65536" required value=${kind === "vectors" ? given[size] || sizes[size] : sizes[size]}
           onInput=${(event) => setSizes({ ...sizes, [size]: event.target.value })} /></label>`)}</div>
-    <button class="main" disabled=${!complete}>Create</button>
+    <button class="main">Create</button>
     <${Snippet} requests=${[complete ? request : null]} /></form>`;
 }

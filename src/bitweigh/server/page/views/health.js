@@ -25,15 +25,11 @@ function Memory({ memory }) {
  */
 const p99Of = ({ count, p99 }) => (!count || Number.isNaN(p99) ? "–" : Number.isFinite(p99) ? `≤ ${microseconds(1e6 * p99)}` : "> 10 s");
 
-/**
- * A route, whose collection takes less room on a narrow screen.
- * @param {{route: string}} props
- */
-function Path({ route }) {
-  const [before, after] = route.split("/v1/collections/{c}");
-  if (after === undefined) return html`<code>${route.split("/").map((part, at) => (at ? html`/<wbr />${part}` : part))}</code>`;
-  return html`<code>${before}<span class="on-wide">{collection}</span><span class="on-narrow">…</span>${after}</code>`;
-}
+/** @param {{route: string}} props */
+const Path = ({ route }) => {
+  const parts = route.replace("/v1/collections/{c}", "{c}").split("/");
+  return html`<code>${parts.map((part, at) => (at ? html`/<wbr />${part}` : part))}</code>`;
+};
 
 /** @param {{routes: Route[], per_second: number | null}} props */
 function Requests({ routes, per_second }) {
@@ -82,7 +78,7 @@ const factsOf = (facts) => [
   ["bits", facts.n_bits === null ? "not fitted yet" : number(facts.n_bits)],
   facts.cluster ? ["version", number(facts.seq)] : ["last change", `no. ${number(facts.seq)}`],
   facts.checkpoint && ["checkpoint", `${duration(facts.checkpoint.age_seconds)} ago`],
-  facts.checkpoint && ["items changed since", number(facts.checkpoint.changes_since)],
+  facts.checkpoint && ["changed since", number(facts.checkpoint.changes_since)],
   ["state", facts.disk_full ? html`<span class="bad">disk full</span>` : facts.ready ? "ready" : html`<span class="bad">rebuilding</span>`],
 ];
 
