@@ -144,6 +144,14 @@ def test_only_build_builds_bands_of_a_manual_index() -> None:
     assert index.memory().directories > 0
 
 
+def test_few_codes_are_why_there_are_no_bands_even_if_nothing_was_decided(tmp_path: Path) -> None:
+    index = filled(2000, build="manual")
+    index.save(tmp_path / "index")
+    for reader in (index, bitweigh.Index.load(tmp_path / "index")):
+        reason = reader.explain(np.ones((64, 2)), 1).reason
+        assert "scanning fewer than 131,072 codes is as fast" in reason
+
+
 def test_building_again_uses_memory_that_was_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("bitweigh._index.bands.free_memory", lambda: 5_000_000)

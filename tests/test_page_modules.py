@@ -73,14 +73,21 @@ def test_a_search_as_curl_and_python_finds_what_the_page_shows(
     assert [line.split()[0] for line in python.splitlines()] == shown
 
 
-@pytest.mark.parametrize("address", ["why?c=keyed&q=%23key 3", "how?c=things&q=%2310",
-                                     f"why?c=things&q={[0.5, -1.5] * 32}"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("address", "bins"),
+    [
+        ("why?c=keyed&q=%23key 3", 0),
+        ("how?c=things&q=%2310", 60),
+        (f"why?c=things&q={[0.5, -1.5] * 32}", 0),
+    ],
+)
 def test_an_explanation_as_curl_and_python_has_the_plan(
-    page: Any, url: str, address: str, tmp_path: Path
+    page: Any, url: str, address: str, bins: int, tmp_path: Path
 ) -> None:
     curl, python = commands(page, url, address, tmp_path)
     assert json.loads(curl.splitlines()[0].replace("}{", "}\n{").splitlines()[0])["plan"]
     assert "'plan': 'scan'" in python
+    assert f"bins={bins}" in (tmp_path / "shown.py").read_text()
 
 
 def test_changed_weights_as_curl_and_python_rank_as_the_page_does(

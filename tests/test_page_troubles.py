@@ -154,6 +154,7 @@ def test_rows_that_were_looked_at_are_counted_once(page: Any, url: str) -> None:
     page.get_by_text("100 (33.3 %)", exact=True).wait_for()
     page.get_by_text("24 (8 %)", exact=True).wait_for()
     page.get_by_text("they let the search skip 66.7 % of the items").wait_for()
+    page.get_by_text("Segment of 300 rows, 4 bands of up to 16 bits").wait_for()
     # All rows are scanned, and a sample of them is scored twice.
     counters.update(rows_scanned=300, rows_scored_directly=256, verified=290)
     page.get_by_role("button", name="Search").click()

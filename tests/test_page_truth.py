@@ -78,6 +78,39 @@ def test_views_of_codes_say_that_vectors_rank_again(page: Any, url: str, view: s
     page.get_by_text("Search ranks them again by the vectors").wait_for(state="detached")
 
 
+@pytest.mark.parametrize(("view", "row"), [("why", ".hit"), ("weights", ".ranking li")])
+def test_hits_are_followed_by_a_line_of_what_else_they_say(
+    page: Any, url: str, view: str, row: str
+) -> None:
+    query = {"id": 10, "k": 100, "payload": True}
+    hits = httpx.post(f"{url}/v1/collections/things/search", json=query).json()["hits"]
+    page.goto(f"{url}/#{view}?c=things&q=%2310&k=100")
+    page.locator(f"{row} .summary").first.wait_for()
+    shown = [one.inner_text() for one in page.locator(f"{row} .summary").all()]
+    expected = [
+        hit["payload"]["lang"] for hit in hits if hit["payload"]["title"].startswith("Item")
+    ]
+    assert [text for text in shown if text in ("de", "fr")] == expected
+
+
+@pytest.mark.parametrize(
+    ("view", "said"),
+    [
+        ("search", "The nearest items"),
+        ("why", "Why each hit is near"),
+        ("weights", "What each bit weighs"),
+        ("how", "among all distances"),
+    ],
+)
+def test_a_view_without_a_query_introduces_itself(
+    page: Any, url: str, view: str, said: str
+) -> None:
+    page.goto(f"{url}/#{view}?c=things")
+    page.locator(".empty", has_text=said).wait_for()
+    page.goto(f"{url}/#{view}?c=things&q=%2310")
+    page.locator(".empty", has_text=said).wait_for(state="detached")
+
+
 def test_the_only_item_that_meets_a_filter_is_not_denied(page: Any, url: str) -> None:
     page.goto(f'{url}/#search?c=things&q=%231&f={{"lang":"he"}}')
     page.get_by_text("No other item has these values").wait_for()

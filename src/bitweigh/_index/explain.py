@@ -219,8 +219,15 @@ def _decision(segment: Segment, policy: SegmentPolicy) -> str:
     if segment.choice is not None:
         return str(segment.choice)
     if not segment.bands:
-        return _why_unbanded(segment.unbanded, policy)
+        # Where there are few codes, that says more than that nothing was decided about them.
+        is_small = policy.band_options.bands is None and len(segment) < policy.banded_rows
+        reason = segment.unbanded
+        return _why_unbanded("small" if is_small and reason in _UNDECIDED else reason, policy)
     return "" if policy.band_options.bands is None else f"bands={policy.band_options.bands}"
+
+
+# Segments without bands that nothing has been decided about.
+_UNDECIDED: tuple[Unbanded, ...] = ("manual", "stored")
 
 
 def _why_unbanded(reason: Unbanded, policy: SegmentPolicy) -> str:
