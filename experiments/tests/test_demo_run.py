@@ -247,6 +247,13 @@ def test_fetch_and_texts_exclude_each_other(demo: Path) -> None:
     assert "--fetch" in err
 
 
+def test_python_and_other_texts_exclude_each_other(demo: Path) -> None:
+    for other in (("--texts", demo), ("--fetch",)):
+        code, _, err = invoke(*other, "--python", "x")
+        assert code == 2
+        assert "--python" in err
+
+
 @pytest.mark.parametrize(
     ("raised", "code", "says"),
     [(KeyboardInterrupt(), 130, "stopped\n"), (OSError("no apt"), 1, "error: no apt\n")],

@@ -25,6 +25,7 @@ RANDOM = "random number between two values"
 @pytest.fixture(scope="module")
 def post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Post]:
     """Sends a request for hits to a server that has the texts."""
+    pytest.importorskip("wordllama")
     folder = tmp_path_factory.mktemp("ten") / "data"
     model = load_model()
     documents = shipped()
