@@ -191,28 +191,6 @@ def test_large_items_are_sent_in_several_batches(client: Client) -> None:
     assert items.get([39])[0].payload == payloads[39]
 
 
-def test_explain_says_what_each_bit_pays(client: Client) -> None:
-    items = client.create("a", kind="codes", n_bits=37)
-    items.add(CODES, ids=np.arange(300))
-    found = items.explain(VECTORS[3], k=2, ids=[17])
-    assert found["costs"].shape == (37, 2)
-    assert set(found["bits"]) == {found["hits"][0]["id"], found["hits"][1]["id"], 17}
-    hit = found["hits"][0]
-    assert np.isclose(found["bits"][hit["id"]]["pays"].sum(), hit["distance"])
-
-
-def test_explain_takes_a_key_and_the_number_of_bins(client: Client) -> None:
-    items = client.create("a", kind="codes", n_bits=37)
-    items.add(CODES[:20], keys=[f"item {place}" for place in range(20)])
-    found = items.explain(key="item 3", k=2, bins=5)
-    assert len(found["histogram"]["counts"]) <= 5
-    near = items.search_by_id(keys="item 3", k=2)
-    assert [hit["id"] for hit in found["hits"]] == near.ids.tolist()
-    assert items.explain(key="item 3", bins=0)["histogram"] is None
-    within = items.range_search(key="item 3", radius=0.0)
-    assert items.get(keys=["item 3"])[0].id in within.ids.tolist()
-
-
 def test_an_import_reports_the_rows_that_failed(client: Client, tmp_path: Path) -> None:
     items = client.create("a", kind="vectors", dim=37, n_bits=16, fit_after=100)
     vectors = [row.tolist() for row in VECTORS]
