@@ -1,4 +1,4 @@
-"""Settings for all tests: the number of BLAS threads, and Hypothesis profiles."""
+"""Settings for all tests: the number of BLAS threads, Hypothesis profiles; shared fixtures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from hypothesis import HealthCheck, settings
+from page_browser import browser, page, watched
+
+__all__ = ["browser", "page", "watched"]
 
 settings.register_profile(
     "bitweigh",

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tools_needed import skip_or_fail
 
-__all__ = ["VIEWS", "Watched", "launched"]
+__all__ = ["VIEWS", "Watched", "browser", "launched", "page", "watched"]
 
 VIEWS = ("search", "why", "weights", "how", "browse", "import", "health")
 # Where screenshots are kept, if somebody wants to look at them.
@@ -91,3 +92,24 @@ def _findings(page: Any) -> list[str]:
         + "; ".join(str(node["html"])[:200] for node in one["nodes"][:3])
         for one in found
     ]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser for the tests of a module."""
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture
+def watched(browser: Any) -> Iterator[Watched]:
+    """An empty page that is watched."""
+    found = Watched(browser)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def page(watched: Watched) -> Any:
+    """An empty page, for tests that only drive it."""
+    return watched.page

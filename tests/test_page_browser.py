@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from page_browser import VIEWS, Watched, launched
+from page_browser import VIEWS, Watched
 from page_cases import BIG, create, served_page, things
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("browser")]
@@ -26,22 +26,9 @@ MAX_BYTES = 200_000
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with served_page(tmp_path_factory.mktemp("page")) as address:
         yield address
-
-
-@pytest.fixture
-def watched(browser: Any) -> Iterator[Watched]:
-    watched = Watched(browser)
-    yield watched
-    watched.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

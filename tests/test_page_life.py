@@ -12,7 +12,7 @@ import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from page_browser import Watched, launched
+from page_browser import Watched
 from page_cases import codes, create, parquet, things
 from running_server import running_server, started_server, stop
 
@@ -22,23 +22,10 @@ pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("browser")]
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with running_server(tmp_path_factory.mktemp("page")) as address:
         create(address, "none", [])
         yield address
-
-
-@pytest.fixture
-def watched(browser: Any) -> Iterator[Watched]:
-    watched = Watched(browser)
-    yield watched
-    watched.close()
 
 
 def test_a_parquet_file_is_imported_with_errors_by_row(watched: Watched, url: str) -> None:

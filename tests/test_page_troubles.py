@@ -12,7 +12,7 @@ import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from page_browser import Watched, launched
+from page_browser import Watched
 from page_cases import create, parquet, served_page
 from running_server import running_server
 
@@ -22,22 +22,9 @@ PROBLEM = {"status": 429, "json": {"detail": "too many requests"}}
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with served_page(tmp_path_factory.mktemp("page")) as address:
         yield address
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    watched = Watched(browser)
-    yield watched.page
-    watched.close()
 
 
 @pytest.mark.parametrize("id_", ["12345", "9" * 22])

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from page_browser import VIEWS, Watched, launched
+from page_browser import VIEWS
 from page_cases import create, parquet, served_page
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("browser")]
@@ -18,22 +18,9 @@ VECTOR = [round(0.1 + (place % 7) ** 3 * (-1) ** place, 2) for place in range(64
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with served_page(tmp_path_factory.mktemp("page")) as address:
         yield address
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    watched = Watched(browser)
-    yield watched.page
-    watched.close()
 
 
 @pytest.fixture(scope="module")
