@@ -19,10 +19,12 @@ from running_server import started_server, stop
 
 import bitweigh.cluster
 
-__all__ = ["BIG", "create", "fill", "parquet", "picture", "served_page"]
+__all__ = ["BIG", "VECTOR", "choose_file", "create", "fill", "parquet", "picture", "served_page"]
 
 BIG = 2**60 + 11
 """An id that is no double."""
+VECTOR = [round(0.1 + (place % 7) ** 3 * (-1) ** place, 2) for place in range(64)]
+"""A query whose bits weigh differently."""
 _HEBREW = "ספרים ומילים: שלום"
 _LONG = "A long text without an end. " * 60
 
@@ -110,6 +112,12 @@ def parquet(rows: int = 50) -> bytes:
     out = io.BytesIO()
     pq.write_table(table, out)
     return out.getvalue()
+
+
+def choose_file(page: Any, content: bytes | None = None, name: str = "rows.parquet") -> None:
+    """Choose a parquet file to import, that of `parquet` by default."""
+    file = {"name": name, "mimeType": "", "buffer": parquet() if content is None else content}
+    page.set_input_files("input[type=file]", file)
 
 
 @contextmanager

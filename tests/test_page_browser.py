@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from page_browser import VIEWS, Watched
-from page_cases import BIG, create, served_page, things
+from page_cases import BIG, VECTOR, create, served_page, things
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("browser")]
 
@@ -265,14 +265,13 @@ def test_a_filtered_out_item_and_a_hit_are_told_apart_from_those_too_far(
 
 def test_plain_hamming_stands_beside_the_weighted_hits(watched: Watched, url: str) -> None:
     page = watched.page
-    vector = [round(0.1 + (place % 7) ** 3 * (-1) ** place, 2) for place in range(64)]
-    page.goto(f"{url}/#search?c=things&q={vector}")
+    page.goto(f"{url}/#search?c=things&q={VECTOR}")
     page.wait_for_selector(".hit .strip")
     weighted = page.locator(".hit .id").all_inner_texts()
     page.get_by_label("Compare with plain Hamming").check()
     page.get_by_text("are weighted hits too").wait_for()
     ids = page.locator(".beside section:nth-child(2) .hit .id").all_inner_texts()
-    costs = [[0, 1] if value < 0 else [1, 0] for value in vector]
+    costs = [[0, 1] if value < 0 else [1, 0] for value in VECTOR]
     query = {"costs": costs, "k": 10}
     hits = httpx.post(f"{url}/v1/collections/things/search", json=query).json()["hits"]
     assert ids == [f"#{hit['id']}" for hit in hits]
@@ -311,10 +310,9 @@ def test_bits_that_pay_are_those_that_differ_whatever_the_best_code_pays(
     watched: Watched, url: str
 ) -> None:
     page = watched.page
-    vector = [round(0.1 + (place % 7) ** 3 * (-1) ** place, 2) for place in range(64)]
-    page.goto(f"{url}/#why?c=things&q={vector}&k=5")
+    page.goto(f"{url}/#why?c=things&q={VECTOR}&k=5")
     page.wait_for_selector(".compare")
-    query = {"vector": vector, "k": 5}
+    query = {"vector": VECTOR, "k": 5}
     why = httpx.post(f"{url}/v1/collections/things/explain", json=query).json()
     said = [one.get_attribute("aria-label") for one in page.locator(".hit svg").all()]
     for hit, label in zip(why["hits"], said, strict=True):
@@ -386,12 +384,11 @@ def test_muted_and_drawn_bits_change_the_ranking(watched: Watched, url: str) -> 
 
 def test_contrast_zero_ranks_by_plain_hamming(watched: Watched, url: str) -> None:
     page = watched.page
-    vector = [round(0.1 + (place % 7) ** 3 * (-1) ** place, 2) for place in range(64)]
-    page.goto(f"{url}/#weights?c=things&q={vector}")
+    page.goto(f"{url}/#weights?c=things&q={VECTOR}")
     page.get_by_text("0 of 10 places changed").wait_for()
     page.get_by_label("Contrast").fill("0")
     page.get_by_text("0: plain Hamming").wait_for()
-    costs = [[0, 1] if value < 0 else [1, 0] for value in vector]
+    costs = [[0, 1] if value < 0 else [1, 0] for value in VECTOR]
     query = {"costs": costs, "k": 10}
     hits = httpx.post(f"{url}/v1/collections/things/search", json=query).json()["hits"]
     last = page.locator(".ranking li").last

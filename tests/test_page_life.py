@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from page_browser import Watched
-from page_cases import codes, create, parquet, things
+from page_cases import choose_file, codes, create, parquet, things
 from running_server import running_server, started_server, stop
 
 import bitweigh.cluster
@@ -32,8 +32,7 @@ def test_a_parquet_file_is_imported_with_errors_by_row(watched: Watched, url: st
     create(url, "new", [])
     page = watched.page
     page.goto(f"{url}/#import?c=new")
-    file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-    page.set_input_files("input[type=file]", file)
+    choose_file(page)
     page.get_by_text("50 rows, 3 columns").wait_for()
     assert page.get_by_label("Vectors or codes").input_value() == "code"
     watched.check(url, "columns")
@@ -43,10 +42,10 @@ def test_a_parquet_file_is_imported_with_errors_by_row(watched: Watched, url: st
     assert page.locator("tbody tr").all_inner_texts()[0].startswith("7")
     page.get_by_text("new (49)").wait_for(state="attached")
     watched.check(url, "imported")
-    page.set_input_files("input[type=file]", {**file, "buffer": b"no parquet at all"})
+    choose_file(page, b"no parquet at all")
     page.get_by_text("is not a parquet file").wait_for()
     damaged = parquet()[:-40] + b"\xff" * 32 + parquet()[-8:]
-    page.set_input_files("input[type=file]", {**file, "buffer": damaged})
+    choose_file(page, damaged)
     page.get_by_text("is damaged").wait_for()
 
 
@@ -66,8 +65,7 @@ def test_a_column_of_ids_or_values_is_no_payload_whichever_was_suggested(
     pq.write_table(pa.table(columns), out)
     page = watched.page
     page.goto(f"{url}/#import?c=none")
-    file = {"name": "rows.parquet", "mimeType": "", "buffer": out.getvalue()}
-    page.set_input_files("input[type=file]", file)
+    choose_file(page, out.getvalue())
     page.get_by_text("This request as curl").click()
     curl = page.locator("pre").first
     curl.get_by_text("import?key=id&value=vector&payload=number%2Cother%2Cnote").wait_for()
@@ -143,8 +141,7 @@ def test_a_key_for_reading_may_not_import_and_a_wrong_one_is_refused(
         page.goto(f"{address}/#health?c=things")
         page.get_by_text("may not read the metrics").wait_for()
         page.goto(f"{address}/#import?c=things")
-        file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-        page.set_input_files("input[type=file]", file)
+        choose_file(page)
         page.get_by_role("button", name="Import 50 rows").click()
         page.get_by_text("the key has no write access here").wait_for()
         page.get_by_text("as curl and Python").click()
@@ -184,8 +181,7 @@ def test_a_file_that_is_refused_on_its_way_is_refused_for_the_true_reason(
         page.goto(f"{address}/#import?c=new")
         page.get_by_label("Key").fill(secret)
         page.keyboard.press("Enter")
-        file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-        page.set_input_files("input[type=file]", file)
+        choose_file(page)
         page.get_by_role("button", name="Import 50 rows").click()
         page.get_by_text("no write access here").wait_for()
         watched.close()
@@ -197,8 +193,7 @@ def test_a_file_that_the_server_does_not_take_may_be_too_large(watched: Watched,
     page = watched.page
     lose_files(page)
     page.goto(f"{url}/#import?c=none")
-    file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-    page.set_input_files("input[type=file]", file)
+    choose_file(page)
     page.get_by_role("button", name="Import 50 rows").click()
     page.get_by_text("may be too large").wait_for()
 
@@ -221,8 +216,7 @@ def test_a_collection_is_created_where_there_is_none(browser: Any, tmp_path: Pat
         watched.check(address, "create")
         page.get_by_role("button", name="Create").click()
         page.get_by_text("first (0)").wait_for(state="attached")
-        file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-        page.set_input_files("input[type=file]", file)
+        choose_file(page)
         page.get_by_role("button", name="Import 50 rows").click()
         page.get_by_text("49 of 50 rows written").wait_for()
         watched.check(address)
@@ -242,8 +236,7 @@ def test_an_import_that_a_restart_has_ended_is_said_to_have_failed(
         # As from a server that was restarted and does not know the job.
         page.route("**/v1/jobs/*", lambda route: route.fulfill(status=404, body="{}"))
         page.goto(f"{address}/#import?c=new")
-        file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-        page.set_input_files("input[type=file]", file)
+        choose_file(page)
         page.get_by_role("button", name="Import 50 rows").click()
         page.get_by_text("The import failed").wait_for()
         assert page.get_by_role("button", name="Import 50 rows").is_enabled()

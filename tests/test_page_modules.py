@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from page_browser import Watched, launched
-from page_cases import parquet, served_page
+from page_cases import choose_file, parquet, served_page
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("browser")]
 
@@ -41,9 +41,8 @@ def commands(page: Any, url: str, address: str, folder: Path) -> tuple[str, str]
     page.goto("about:blank")
     page.goto(f"{url}/#{address}")
     if address.startswith("import"):
-        file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
         (folder / "rows.parquet").write_bytes(parquet())
-        page.set_input_files("input[type=file]", file)
+        choose_file(page)
     page.get_by_text("as curl and Python").first.click()
     page.locator(".code button").nth(1).wait_for()
     curl, python = page.locator(".code pre").all_inner_texts()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from page_browser import Watched
-from page_cases import create, parquet, served_page
+from page_cases import choose_file, create, parquet, served_page
 from running_server import running_server
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("browser")]
@@ -214,15 +214,14 @@ def test_a_file_that_is_refused_while_another_view_is_open_is_said_later(
     held: list[Any] = []
     page.route("**/import?*", lambda route: held.append(route))
     page.goto(f"{url}/#import?c=none")
-    file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-    page.set_input_files("input[type=file]", file)
+    choose_file(page)
     page.get_by_role("button", name="Import 50 rows").click()
     page.get_by_text("Sending the file").wait_for()
     page.get_by_role("link", name="Browse").click()
     page.get_by_text("This collection has no items yet").wait_for()
     page.get_by_role("link", name="Import", exact=True).click()
     page.get_by_text("Sending the file").wait_for()
-    page.set_input_files("input[type=file]", file)
+    choose_file(page)
     assert not page.get_by_role("button", name="Import 50 rows").is_enabled()
     page.get_by_role("link", name="Browse").click()
     page.get_by_text("This collection has no items yet").wait_for()
@@ -249,8 +248,7 @@ def test_items_are_named_by_keys_where_no_column_was_suggested(page: Any, url: s
     out = io.BytesIO()
     pq.write_table(pa.table({"score": [0.5], "num": [1.5], "code": [b"12345678"]}), out)
     page.goto(f"{url}/#import?c=none")
-    file = {"name": "rows.parquet", "mimeType": "", "buffer": out.getvalue()}
-    page.set_input_files("input[type=file]", file)
+    choose_file(page, out.getvalue())
     assert page.get_by_role("button", name="Import 1 row").is_disabled()
     page.get_by_label("Items are named by").select_option("key")
     page.locator(".fields select").nth(1).select_option("num")
@@ -266,11 +264,10 @@ def test_an_import_that_runs_stays_in_sight_when_another_file_is_chosen(
 
     page.route("**/v1/jobs/*", run_on)
     page.goto(f"{url}/#import?c=one")
-    file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-    page.set_input_files("input[type=file]", file)
+    choose_file(page)
     page.get_by_role("button", name="Import 50 rows").click()
     page.get_by_role("heading", name="Importing").wait_for()
-    page.set_input_files("input[type=file]", {**file, "name": "other.parquet"})
+    choose_file(page, name="other.parquet")
     page.get_by_role("heading", name="other.parquet").wait_for()
     assert page.get_by_role("heading", name="Importing").count() == 1
     assert not page.get_by_role("button", name="Import 50 rows").is_enabled()

@@ -10,11 +10,9 @@ import httpx
 import numpy as np
 import pytest
 from page_browser import VIEWS
-from page_cases import create, parquet, served_page
+from page_cases import VECTOR, choose_file, create, served_page
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("browser")]
-
-VECTOR = [round(0.1 + (place % 7) ** 3 * (-1) ** place, 2) for place in range(64)]
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +124,17 @@ def test_contrast_counts_as_a_change_of_all_weights(page: Any, url: str) -> None
     assert len(weights) > 1
 
 
+def test_muting_a_bit_that_weighs_nothing_is_no_change_of_weights(page: Any, url: str) -> None:
+    page.goto(f"{url}/#weights?c=things&q={[*VECTOR[:-1], 0]}")
+    page.get_by_text("0 bits changed, 0 muted").wait_for()
+    page.locator(".bar").last.press("m")
+    page.get_by_text("0 bits changed, 1 muted").wait_for()
+    page.locator(".bar").first.press("m")
+    page.get_by_text("0 bits changed, 2 muted").wait_for()
+    page.locator(".bar").nth(1).press("ArrowDown")
+    page.get_by_text("1 bit changed, 2 muted").wait_for()
+
+
 def test_a_fast_drag_draws_every_bar_on_its_way_and_light_bars_reach_the_top(
     page: Any, url: str
 ) -> None:
@@ -214,8 +223,7 @@ def test_an_import_ends_when_only_the_request_without_the_file_is_answered(
         lambda route: route.abort() if route.request.post_data_buffer else route.fulfill(body=""),
     )
     page.goto(f"{url}/#import?c=none")
-    file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-    page.set_input_files("input[type=file]", file)
+    choose_file(page)
     page.get_by_role("button", name="Import 50 rows").click()
     page.get_by_text("may be too large").wait_for()
     assert page.get_by_role("button", name="Import 50 rows").is_enabled()
@@ -231,8 +239,7 @@ def test_an_import_is_stopped(page: Any, url: str) -> None:
 
     page.route("**/v1/jobs/*", state)
     page.goto(f"{url}/#import?c=none")
-    file = {"name": "rows.parquet", "mimeType": "", "buffer": parquet()}
-    page.set_input_files("input[type=file]", file)
+    choose_file(page)
     page.get_by_role("button", name="Import 50 rows").click()
     page.get_by_role("button", name="Stop").click()
     page.get_by_role("heading", name="The import was stopped").wait_for()

@@ -54,20 +54,11 @@ def mute_ten(page: Any) -> None:  # noqa: ANN401
     page.mouse.move(0, 0)
 
 
-def wait_for_bands(page: Any) -> None:  # noqa: ANN401
-    """Ask again until the server has decided about bands, some time after its start."""
-    for _ in range(30):
-        if not page.get_by_text("build() decides about them").count():
-            return
-        page.wait_for_timeout(1000)
-        page.get_by_role("button", name="Search").click()
-
-
 PICTURES = (
     Picture("search", "search", ".hit .strip", compare),
     Picture("why", "why", ".compare", choose_fifth),
     Picture("weights", "weights", ".ranking li", mute_ten),
-    Picture("how", "how", ".plot canvas", wait_for_bands, scheme="dark"),
+    Picture("how", "how", ".plot canvas", scheme="dark"),
     Picture("narrow", "why", ".compare", scheme="dark", size=NARROW),
 )
 

@@ -188,7 +188,7 @@ export function Weights(props) {
   if (!query) return null;
   const before = othersOf(props, (comparable ? asked.answer : answer)?.hits ?? []).map((hit) => hit.id);
   const muted = Object.values(factors).filter((factor) => factor === 0).length;
-  const changed = wanted?.filter((pair, bit) => weightOf(pair) !== weightOf(/** @type {Costs} */ (costs)[bit])).length ?? 0;
+  const changed = costs?.filter((pair, bit) => wanted && factors[bit] !== 0 && weightOf(pair) !== weightOf(wanted[bit])).length ?? 0;
   const powerText = power === 0 ? "0: plain Hamming" : power === 1 ? "1: as asked" : power.toFixed(1);
   const moved = hits.filter((hit, place) => before[place] !== hit.id).length;
   return html`<div aria-busy=${first.busy}><${Problem} error=${first.error || found.error || asked.error} />
@@ -207,7 +207,7 @@ export function Weights(props) {
           <button type="button" onClick=${() => setChanges(() => AS_ASKED)}>Reset</button></span></div>`}
     ${answer && !hits.length && html`<p class="empty">There are no hits to rank.</p>`}
     ${hits.length > 0 && html`<p class="line" role="status">${comparable
-        ? `${moved} of ${hits.length} places changed · ${counted(changed - muted, "bit")} changed, ${muted} muted · ranked in ${microseconds(answer.engine_us)}`
+        ? `${moved} of ${hits.length} places changed · ${counted(changed, "bit")} changed, ${muted} muted · ranked in ${microseconds(answer.engine_us)}`
         : found.busy || asked.busy ? "Ranking…" : ""}</p>
       <${Ranking} hits=${hits} before=${before} />`}
     <${Snippet} requests=${[request]} /></div>`;
